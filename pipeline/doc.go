@@ -100,7 +100,7 @@
 // report/own.go, and emit/format.go, which fills it in. If it comes from the input, intake/worker.go
 // puts it into the record and package record decodes it. If it is decided when codes are settled, it
 // is a field of settle.Decision, and of record.Placed for a mapping in the order of the input. Then
-// verify/rows.go checks it (and replay.go if the input tells it), diff/links.go says whether it is
+// verify/mapping_rows.go checks it (and inputs_replay.go if the input tells it), diff/links.go says whether it is
 // compared, and README.md what it is.
 //
 // # Files of this package

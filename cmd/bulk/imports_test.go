@@ -160,3 +160,65 @@ func checkImports(t *testing.T, path, pkg string) {
 		}
 	}
 }
+
+// Each check of package verify takes what it needs: none of its types has more than 20 fields, with
+// those of types that it embeds, nor has methods of another one.
+func TestVerifyTypesAreSmall(t *testing.T) {
+	paths, err := filepath.Glob("../../pipeline/verify/*.go")
+	must(t, err)
+	paths = slices.DeleteFunc(paths, func(path string) bool { return strings.HasSuffix(path, "_test.go") })
+	structs, methods := map[string]*ast.StructType{}, map[string]int{}
+	for _, path := range paths {
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+		must(t, err)
+		ast.Inspect(file, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.FuncDecl:
+				if n.Recv != nil {
+					methods[typeName(n.Recv.List[0].Type)]++
+				}
+			case *ast.TypeSpec:
+				if s, ok := n.Type.(*ast.StructType); ok {
+					structs[n.Name.Name] = s
+				}
+			}
+			return true
+		})
+	}
+	if len(structs) < 30 || methods["run"] == 0 {
+		t.Fatalf("%d types and %d methods of run: this test does not see them", len(structs), methods["run"])
+	}
+	var fields func(name string) int
+	fields = func(name string) (n int) {
+		for _, f := range structs[name].Fields.List {
+			if n += max(len(f.Names), 1); len(f.Names) > 0 {
+				continue
+			}
+			embedded := typeName(f.Type)
+			if structs[embedded] != nil {
+				n += fields(embedded)
+			}
+			if methods[embedded] > 0 {
+				t.Errorf("%s embeds %s, which has methods", name, embedded)
+			}
+		}
+		return n
+	}
+	for name := range structs {
+		if n := fields(name); n > 20 {
+			t.Errorf("%s has %d fields", name, n)
+		}
+	}
+}
+
+// typeName returns the name of a type of the package, or of a pointer to one; "": it is of another.
+func typeName(t ast.Expr) string {
+	if star, ok := t.(*ast.StarExpr); ok {
+		t = star.X
+	}
+	name, _ := t.(*ast.Ident)
+	if name == nil {
+		return ""
+	}
+	return name.Name
+}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/linkforge/bulk/codegen"
 	"github.com/linkforge/bulk/pipeline"
+	"github.com/linkforge/bulk/pipeline/extsort"
 	"github.com/linkforge/bulk/pipeline/manifest"
 	"github.com/linkforge/bulk/pipeline/outcome"
 	"github.com/linkforge/bulk/pipeline/readback"
@@ -111,45 +112,53 @@ func TestVerifyPartsCancelled(t *testing.T) {
 	cfg.Source.Stdin = strings.NewReader(input)
 	v := newVerifier(cfg)
 	defer v.close()
-	one := v.newSorter(compareClaims)
-	defer one.Close()
-	file(one.NewWriter(), v.groups.id([]byte("w")), &claim{})
 	m, _, err := manifest.ReadDir(cfg.Dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	v.run, _ = understand(m, v.findings)
-	v.books = newBooks(m.Inputs)
-	if err := errors.Join(v.findInputs(), v.stored.Finish(t.Context()), one.Finish(t.Context())); err != nil {
+	run, _ := understand(m, v.findings)
+	if err := v.begin(run); err != nil {
 		t.Fatal(err)
 	}
-	runs := new(storeRuns)
+	one := v.sorts.new(compareClaims)
+	defer one.Close()
+	file(one.NewWriter(), v.sorts.groups.id([]byte("w")), &claim{})
+	if err := errors.Join(v.sorts.stored.Finish(t.Context()), one.Finish(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+	runs, sums := new(storeRuns), v.newSums()
+	meet := func(ctx context.Context, store sink.Store, wanted *extsort.Sorter, list func(*storeCheck, *storeMatcher) error) error {
+		v.cfg.Store = store
+		c := v.links(0)
+		return list(c, c.newMatcher(ctx, runs, &schemes{findings: v.findings, run: run, runs: runs}, wanted))
+	}
 	for name, part := range map[string]func(context.Context) error{
-		"digests":    v.checkDigests,
-		"mapping":    v.verifyMapping,
-		"collisions": v.verifyCollisions,
-		"rejects":    v.verifyRejects,
-		"inputs":     func(ctx context.Context) error { return v.readInputs(ctx, true) },
-		"rows again": v.fileRun,
+		"digests":    v.reports.checkDigests,
+		"mapping":    func(ctx context.Context) error { return v.mapping(sums).check(ctx, new(mapped)) },
+		"collisions": func(ctx context.Context) error { return verifyCollisions(ctx, v.reports, v.sorts) },
+		"rejects":    func(ctx context.Context) error { return v.rejects(sums).check(ctx, new(rejected)) },
+		"inputs":     func(ctx context.Context) error { _, err := v.records(sums).read(ctx, true); return err },
+		"rows again": v.records(sums).fileRun,
 		"rows held": func(ctx context.Context) error {
-			v.held = v.newSorter(bytes.Compare)
-			v.broken.Store(false) // as others leave it
-			(&checker{verifier: v, held: v.held.NewWriter()}).fileHeld(new(link))
-			return v.verifyHeld(ctx)
+			held := v.sorts.new(bytes.Compare)
+			defer held.Close()
+			newHeldWriter(run, newGrouper(v.sorts.groups), held).link(new(link))
+			return verifyHeld(ctx, held, run, true, v.findings)
 		},
 		"store": func(ctx context.Context) error {
-			v.cfg.Store = endless{}
-			_, err := v.checkStore(ctx, &storeChecker{verifier: v, runs: runs, wanted: &claimCursor{Cursor: v.stored.Cursor(ctx, 0), v: v}}, v.claims, v.claims)
-			return err
+			return meet(ctx, endless{}, v.sorts.stored, func(c *storeCheck, s *storeMatcher) error {
+				_, _, err := c.links(ctx, s, v.sorts.claims, v.sorts.claims, new(Since))
+				return err
+			})
 		},
 		"rest of the store": func(ctx context.Context) error {
-			v.cfg.Store = &ailing{lists: 1}
-			_, err := v.checkStore(ctx, &storeChecker{verifier: v, runs: runs, wanted: &claimCursor{Cursor: one.Cursor(ctx, 0), v: v}}, v.claims, v.claims)
-			return err
+			return meet(ctx, &ailing{lists: 1}, one, func(c *storeCheck, s *storeMatcher) error {
+				_, _, err := c.links(ctx, s, v.sorts.claims, v.sorts.claims, new(Since))
+				return err
+			})
 		},
 		"store again": func(ctx context.Context) error {
-			v.cfg.Store = &ailing{lists: 1}
-			return v.listAgain(ctx, runs, one, false)
+			return meet(ctx, &ailing{lists: 1}, one, func(c *storeCheck, s *storeMatcher) error { return c.listAgain(ctx, s, new(Since)) })
 		},
 	} {
 		ctx, cancel := context.WithCancelCause(context.Background())
@@ -212,18 +221,18 @@ func writeFile(t *testing.T, path, text string) {
 func TestVerifyStoreFails(t *testing.T) {
 	for lists := range 2 {
 		v := newVerifier(Config{Dir: t.TempDir(), Store: &ailing{lists: lists}, Workers: 1, MaxFindings: 10})
-		v.run = &run{terms: &terms.Terms{}, manifest: &manifest.Manifest{Inputs: []manifest.Input{{Name: "in.csv"}}}, mapping: report.CSV.FileName()}
-		v.run.manifest.Scheme = manifest.Scheme{Name: codegen.Name, CodeLength: 10}
-		v.run.readScheme(func(field string, _, _ any) { t.Error(field) })
-		if err := v.run.take(codegen.Secret{}, nil); err != nil {
+		run := &run{terms: &terms.Terms{}, manifest: &manifest.Manifest{Inputs: []manifest.Input{{Name: "in.csv"}}}, mapping: report.CSV.FileName()}
+		run.manifest.Scheme = manifest.Scheme{Name: codegen.Name, CodeLength: 10}
+		run.readScheme(func(field string, _, _ any) { t.Error(field) })
+		if err := errors.Join(run.take(codegen.Secret{}, nil), v.begin(run)); err != nil {
 			t.Fatal(err)
 		}
-		writeFile(t, filepath.Join(v.cfg.Dir, v.run.mapping), "source,row,workspace_id,original_url,canonical_url,short_code,short_url,outcome,salt\nin.csv,1,demo,u,u,c,,created,0\n")
-		v.created.Store(1) // what it lists is not that
-		w := &checker{verifier: v, wanted: v.stored.NewWriter()}
-		w.want(&link{MappingRow: readback.MappingRow{Row: report.Row{Outcome: outcome.Existing}}})
-		if err := v.verifyStore(t.Context()); !errors.Is(err, errAiling) || v.faults.kinds[StoreMissing] != int64(lists) {
-			t.Errorf("listed %d times: %v, found %v", lists, err, v.faults.kinds)
+		writeFile(t, filepath.Join(v.cfg.Dir, run.mapping), "source,row,workspace_id,original_url,canonical_url,short_code,short_url,outcome,salt\nin.csv,1,demo,u,u,c,,created,0\n")
+		w := newWantWriter(run, newGrouper(v.sorts.groups), v.seed, v.sorts.stored)
+		w.add(&link{MappingRow: readback.MappingRow{Row: report.Row{Outcome: outcome.Existing}}})
+		faults := &v.findings.faults
+		if err := v.stored(t.Context(), 1); !errors.Is(err, errAiling) || faults.kinds[StoreMissing] != int64(lists) { // what it lists is not that sum
+			t.Errorf("listed %d times: %v, found %v", lists, err, faults.kinds)
 		}
 		if err := v.close(); err != nil {
 			t.Error(err)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"unicode/utf8"
 
@@ -128,6 +129,13 @@ func (f *findings) wrong(kind Kind, field string, expected, found any) {
 	f.fault(manifest.Name, 0).wrong(kind, field, fmt.Sprint(expected), fmt.Sprint(found))
 }
 
+// checkColumns compares the columns of a file.
+func (f *findings) checkColumns(file string, got, want []string) {
+	if !slices.Equal(got, want) {
+		f.fault(file, 0).wrong(BadColumns, "", strings.Join(want, ","), strings.Join(got, ","))
+	}
+}
+
 // wrong makes a finding.
 func (s spot) wrong(kind Kind, column, expected, found string) {
 	s.to.add(Finding{Kind: kind, File: manifest.Text(s.file), Row: s.row, Column: manifest.Text(column), Expected: cut(expected), Found: cut(found),
@@ -203,4 +211,14 @@ func (l *list) all() (first []Finding, others int64) {
 		others += n
 	}
 	return l.first, others - int64(len(l.first))
+}
+
+// tellOnce tells of the faults of which one of each kind was kept.
+func (f *findings) tellOnce() {
+	for _, first := range f.once.first {
+		if more := f.once.kinds[first.Kind] - 1; more > 0 {
+			first.Expected += manifest.Text(fmt.Sprintf(" (%d more faults are of this kind)", more))
+		}
+		f.faults.add(first)
+	}
 }

@@ -4,12 +4,12 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"iter"
 	"math"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/linkforge/bulk/codegen"
 	"github.com/linkforge/bulk/pipeline/extsort"
@@ -47,31 +47,70 @@ const (
 	heldUnsaid
 )
 
-// joins reports whether only the inputs tell what parameters rows give. Then those of the mapping are
-// filed once the inputs are read.
-func (v *verifier) joins() bool {
-	return v.inputs != nil && v.held != nil && v.run.flags() != nil && !v.run.terms.Carry
+// A heldCoder makes records of held rows, for one goroutine.
+type heldCoder struct {
+	run    *run
+	groups *grouper
+	text   []byte
 }
 
-// fileHeld files a row of the mapping.
-func (w *checker) fileHeld(r *link) {
-	if w.joins() {
-		return
-	}
-	key := w.heldKey(r)
-	rec := r.params.Append(append(w.input[:0], key[:]...))
-	rec = w.appendHeld(rec, heldOf(r))
-	copy(w.held.Reserve(w.group(r.Workspace), binary.BigEndian.Uint64(key[:]), len(rec)), rec)
-	w.input = rec
-}
-
-// heldKey returns the url_key of what a row of the mapping is held against.
-func (w *checker) heldKey(r *link) sink.Key {
-	if !w.run.mode().Keeps() {
+// key returns the url_key of what a row of the mapping is held against.
+func (c *heldCoder) key(r *link) sink.Key {
+	if !c.run.codes.mode.Keeps() {
 		return r.hash.Key()
 	}
-	w.text = codegen.AppendAlias(w.text[:0], r.Canonical, r.Workspace, r.Code)
-	return codegen.Sum(w.text).Key()
+	c.text = codegen.AppendAlias(c.text[:0], r.Canonical, r.Workspace, r.Code)
+	return codegen.Sum(c.text).Key()
+}
+
+// append appends what follows the parameters.
+func (c *heldCoder) append(dst []byte, h *heldRow) []byte {
+	dst = append(dst, byte(btoi((c.run.order == report.InputOrder || c.run.codes.mode.Keeps()) && h.result.Outcome == outcome.Duplicate)))
+	dst = binary.BigEndian.AppendUint64(dst, uint64(h.number))
+	dst = append(dst, byte(btoi(h.reject)*heldReject+btoi(h.unsaid)*heldUnsaid), h.result.Pack())
+	return append(dst, h.shown...)
+}
+
+// said returns a row of the mapping on its way to the parameters that its input tells: the number
+// of the workspace, 4 bytes, and the record of the held row without them.
+func (c *heldCoder) said(r *link) []byte {
+	key, h := c.key(r), heldOf(r)
+	h.unsaid = false
+	said := append(binary.BigEndian.AppendUint32(nil, c.groups.id(r.Workspace)), key[:]...)
+	return c.append(said, h)
+}
+
+// A heldWriter files rows that were held against links, for one goroutine.
+type heldWriter struct {
+	codes heldCoder
+	to    *extsort.Writer
+	buf   []byte
+}
+
+// newHeldWriter returns a writer to a sort; nil if there is none.
+func newHeldWriter(run *run, groups *grouper, held *extsort.Sorter) *heldWriter {
+	if held == nil {
+		return nil
+	}
+	return &heldWriter{codes: heldCoder{run: run, groups: groups}, to: held.NewWriter()}
+}
+
+// link files a row of the mapping.
+func (w *heldWriter) link(r *link) {
+	key := w.codes.key(r)
+	w.file(r.Workspace, key, r.params.Append(append(w.buf[:0], key[:]...)), heldOf(r))
+}
+
+// reject files a reject.
+func (w *heldWriter) reject(workspace []byte, key sink.Key, h *heldRow) {
+	w.file(workspace, key, h.Params.Append(append(w.buf[:0], key[:]...)), h)
+}
+
+// file files a row, of which rec has the beginning.
+func (w *heldWriter) file(workspace []byte, key sink.Key, rec []byte, h *heldRow) {
+	rec = w.codes.append(rec, h)
+	copy(w.to.Reserve(w.codes.groups.id(workspace), binary.BigEndian.Uint64(key[:]), len(rec)), rec)
+	w.buf = rec
 }
 
 // heldOf returns a row of the mapping, without its parameters.
@@ -83,24 +122,7 @@ func heldOf(r *link) *heldRow {
 	return h
 }
 
-// appendHeld appends what follows the parameters.
-func (w *checker) appendHeld(dst []byte, h *heldRow) []byte {
-	dst = append(dst, byte(btoi((w.run.order == report.InputOrder || w.run.mode().Keeps()) && h.result.Outcome == outcome.Duplicate)))
-	dst = binary.BigEndian.AppendUint64(dst, uint64(h.number))
-	dst = append(dst, byte(btoi(h.reject)*heldReject+btoi(h.unsaid)*heldUnsaid), h.result.Pack())
-	return append(dst, h.shown...)
-}
-
-// appendSaid returns a row of the mapping on its way to the parameters that its input tells: the number
-// of the workspace, 4 bytes, and the record of the held row without them.
-func (w *checker) appendSaid(r *link) []byte {
-	key, h := w.heldKey(r), heldOf(r)
-	h.unsaid = false
-	said := append(binary.BigEndian.AppendUint32(nil, w.group(r.Workspace)), key[:]...)
-	return w.appendHeld(said, h)
-}
-
-// joinHeld files what appendSaid returned, with the parameters.
+// joinHeld files what heldCoder.said returned, with the parameters.
 func joinHeld(to *extsort.Writer, said, params []byte) {
 	const head = 4 + len(sink.Key{})
 	group, key := binary.BigEndian.Uint32(said), binary.BigEndian.Uint64(said[4:])
@@ -125,26 +147,6 @@ func (h *heldRow) cells() (cells rules.Cells) {
 	return cells
 }
 
-// refuse files a reject because of what its link is, and returns its detail.
-func (w *rejectChecker) refuse(r *outcome.Reject, workspace []byte, p *rules.Params) (detail string) {
-	h := heldRow{Params: *p, number: w.row.Number, reject: true}
-	if h.result.Reason, _ = rules.ParseReason(r.Reason); h.result.Reason == rules.ForDrift {
-		h.result.Differs = drifts[r.Detail]
-	}
-	detail = h.result.Detail()
-	if h.result.RefusesAll() {
-		w.refuseDead(workspace, w.row.parts, h.result.Reason)
-	}
-	if w.held != nil && !w.run.mode().Keeps() {
-		hash := w.hash(w.canon, workspace, w.row.parts, 0)
-		key := hash.Key()
-		rec := w.appendHeld(h.Params.Append(append(w.input[:0], key[:]...)), &h)
-		copy(w.held.Reserve(w.group(workspace), hash.Hi, len(rec)), rec)
-		w.input = rec
-	}
-	return detail
-}
-
 // drifts are the differences that a detail names.
 var drifts = func() map[string]rules.Differences {
 	all := map[string]rules.Differences{}
@@ -158,15 +160,16 @@ var drifts = func() map[string]rules.Differences {
 // its link, and that the mapping shows what the link has then. Of a link that the run has created, its
 // rows tell what it is; of one that it has not changed, the mapping does. Of any other a link is looked
 // for that explains all rows.
-func (v *verifier) verifyHeld(ctx context.Context) (err error) {
-	defer func() { err, v.held = errors.Join(err, v.held.Close()), nil }()
-	if err := v.held.Finish(ctx); err != nil || v.broken.Load() {
+//
+// It does nothing unless all reports were read to the end.
+func verifyHeld(ctx context.Context, held *extsort.Sorter, run *run, whole bool, found *findings) error {
+	if err := held.Finish(ctx); err != nil || !whole {
 		return err
 	}
-	j := &jury{verifier: v, rows: v.held.Finder()}
-	j.Terms = v.run.table
+	j := &jury{findings: found, run: run, judge: rules.Judge{Terms: run.ruling.table}, buckets: held.Buckets(), rows: held.Finder()}
 	defer j.rows.Close()
-	for at := (heldAt{}); at.bucket < v.held.Buckets() && err == nil; {
+	var err error
+	for at := (heldAt{}); at.bucket < j.buckets && err == nil; {
 		at, err = j.identity(ctx, at)
 	}
 	return err
@@ -174,9 +177,11 @@ func (v *verifier) verifyHeld(ctx context.Context) (err error) {
 
 // A jury holds the rows of one identity after another against a link.
 type jury struct {
-	*verifier
-	rules.Judge
-	rows *extsort.Finder
+	findings *findings
+	run      *run
+	judge    rules.Judge
+	buckets  int
+	rows     *extsort.Finder
 }
 
 // A heldAt is where a record of the sort is.
@@ -191,7 +196,7 @@ func (j *jury) each(ctx context.Context, at heldAt, visit func(i int, h *heldRow
 		key   sink.Key
 	}
 	var first identity
-	for i := 0; at.bucket < j.held.Buckets(); at = (heldAt{at.bucket + 1, 0}) {
+	for i := 0; at.bucket < j.buckets; at = (heldAt{at.bucket + 1, 0}) {
 		b, err := j.rows.Load(ctx, at.bucket)
 		if err != nil {
 			return at, err
@@ -249,7 +254,7 @@ func (j *jury) identity(ctx context.Context, at heldAt) (next heldAt, err error)
 // them is not its duplicate.
 func (j *jury) compareUnsaid(ctx context.Context, at heldAt, c *clues) error {
 	if c.shown && c.firsts != 1 {
-		j.fault(j.run.mapping, c.number).wrong(BadOutcome, "outcome", "one row of its link that is created or existing", fmt.Sprint(c.firsts))
+		j.findings.fault(j.run.mapping, c.number).wrong(BadOutcome, "outcome", "one row of its link that is created or existing", fmt.Sprint(c.firsts))
 	}
 	_, err := j.each(ctx, at, func(_ int, h *heldRow) bool {
 		j.compareShown(h, &c.cells)
@@ -261,17 +266,17 @@ func (j *jury) compareUnsaid(ctx context.Context, at heldAt, c *clues) error {
 // hold holds the rows of an identity against a link, and returns how many become something else
 // than they say. Those it reports, unless report is nil.
 func (j *jury) hold(ctx context.Context, at heldAt, link *rules.Stored, report func(h *heldRow, want rules.Result, shown *rules.Cells)) (wrong int64, err error) {
-	j.Begin(link)
+	j.judge.Begin(link)
 	if _, err := j.each(ctx, at, func(_ int, h *heldRow) bool {
 		h.Owner = bytes.Clone(h.Owner)
-		return j.See(&h.Params)
+		return j.judge.See(&h.Params)
 	}); err != nil {
 		return 0, err
 	}
-	verdict := j.Verdict()
+	verdict := j.judge.Verdict()
 	shown, _ := verdict.Link.Cells(nil)
 	_, err = j.each(ctx, at, func(i int, h *heldRow) bool {
-		if want := verdict.Row(j.Terms, i, &h.Params); !h.becomes(want) || !h.shows(&shown) {
+		if want := verdict.Row(j.judge.Terms, i, &h.Params); !h.becomes(want) || !h.shows(&shown) {
 			if wrong++; report != nil {
 				report(h, want, &shown)
 			}
@@ -303,16 +308,16 @@ func (j *jury) compareShown(h *heldRow, want *rules.Cells) {
 	}
 	for c, got := range h.cells() {
 		if !bytes.Equal(want[c], got) {
-			j.fault(j.run.mapping, h.number).wrong(BadParameter, rules.Column(c).String(), string(want[c]), string(got))
+			j.findings.fault(j.run.mapping, h.number).wrong(BadParameter, rules.Column(c).String(), string(want[c]), string(got))
 		}
 	}
 }
 
 // report makes a finding of a row that becomes something else than it says, or does not show its link.
 func (j *jury) report(h *heldRow, want rules.Result, shown *rules.Cells) {
-	here, got := j.fault(j.run.mapping, h.number), h.result
+	here, got := j.findings.fault(j.run.mapping, h.number), h.result
 	if h.reject {
-		here = j.fault(manifest.RejectsName, h.number)
+		here = j.findings.fault(manifest.RejectsName, h.number)
 	}
 	switch {
 	case h.reject && got.Reason == want.Reason:
@@ -385,6 +390,22 @@ func (c *clues) see(i int, h *heldRow) (more bool) {
 		c.ownedBy(h.Owner)
 	}
 	return true
+}
+
+// linkOf returns a link that has what the mapping shows.
+func linkOf(cells *rules.Cells) rules.Link {
+	l := rules.Link{Type: rules.TypeOf(string(cells[rules.LinkType])), Owner: cells[rules.OwnerID]}
+	if t, err := time.Parse(time.RFC3339, string(cells[rules.ExpiresAt])); err == nil {
+		l.Expiry = rules.Expiry{When: rules.At, Seconds: t.Unix()}
+	}
+	switch limit := string(cells[rules.MaxUses]); limit {
+	case "":
+	case "0": // of a link that is used up
+		l.Limit = -1
+	default:
+		l.Limit, _ = rules.ParseLimit([]byte(limit))
+	}
+	return l
 }
 
 // ownedBy notes the owner of a reject that is not foreign.

@@ -14,38 +14,55 @@ import (
 	"strings"
 
 	"github.com/linkforge/bulk/pipeline/columns"
+	"github.com/linkforge/bulk/pipeline/extsort"
 	"github.com/linkforge/bulk/pipeline/manifest"
 	"github.com/linkforge/bulk/pipeline/readback"
+	"github.com/linkforge/bulk/pipeline/record"
 	"github.com/linkforge/bulk/pipeline/source"
 )
 
-// verifyInputs compares every row of the run with what follows from its record of the
+// An inputCheck reads the inputs again.
+type inputCheck struct {
+	findings *findings
+	run      *run
+	reports  *reports
+	books    *books
+	sorts    *sorters
+	sums     *sums
+	inputs   *inputs
+	joins    bool           // only the inputs tell what rows say of their links
+	source   source.Options // how inputs are read
+	workers  int
+}
+
+// check compares every row of the run with what follows from its record of the
 // input.
 //
 // First each side only adds up keyed digests of its rows. If the sums agree, the rows agree,
-// with a chance of 2^-64 to be wrong. If they differ, run and inputs are read once more, and
+// with a chance of 2^-64 to be wrong; run is the sum of the run. If they differ, run and inputs are read once more, and
 // the parts of all rows are sorted and compared. That is done at once if an input can be read
 // only once, or if the run has no mapping, or if a
 // row may have become several, or if only the inputs tell what rows say of their links.
-func (v *verifier) verifyInputs(ctx context.Context) (err error) {
-	again := v.run.mapping != "" && !v.joins() && !slices.ContainsFunc(v.inputs, onlyOnce) && !v.run.anyMany()
-	if again || v.broken.Load() {
-		if err := v.readInputs(ctx, true); err != nil {
+func (c *inputCheck) check(ctx context.Context, run uint64) (err error) {
+	again := c.run.mapping != "" && !c.joins && !slices.ContainsFunc(c.inputs.paths, onlyOnce) && !c.run.codes.anyMany()
+	if again || c.reports.broken.Load() {
+		input, err := c.read(ctx, true)
+		if err != nil {
 			return err
 		}
-		if v.broken.Load() || !slices.Contains(v.other, false) || v.runTotal.Load() == v.inputTotal.Load() {
+		if c.reports.broken.Load() || !slices.Contains(c.inputs.other, false) || run == input {
 			return nil
 		}
 	}
-	v.rows = v.newSorter(bytes.Compare)
-	defer func() { err, v.rows = errors.Join(err, v.rows.Close()), nil }()
-	if err := v.fileRun(ctx); err != nil {
+	c.sums.rows = c.sorts.new(bytes.Compare)
+	defer func() { err, c.sums.rows = errors.Join(err, c.sums.rows.Close()), nil }()
+	if err := c.fileRun(ctx); err != nil {
 		return err
 	}
-	if err := v.readInputs(ctx, !again); err != nil {
+	if _, err := c.read(ctx, !again); err != nil {
 		return err
 	}
-	return v.verifyRows(ctx)
+	return c.compareRows(ctx)
 }
 
 // onlyOnce reports whether an input is no regular file, so that it can be read only once.
@@ -54,78 +71,78 @@ func onlyOnce(path string) bool {
 	return path == "-" || err == nil && !info.Mode().IsRegular()
 }
 
-// readInputs reads the inputs and sums what the run must have made of each row.
+// read reads the inputs and returns the sum of what the run must have made of each row.
 // The first time it also compares the inputs themselves with what the manifest says of them.
-func (v *verifier) readInputs(ctx context.Context, first bool) error {
-	limit := v.run.terms.Limit
+func (c *inputCheck) read(ctx context.Context, first bool) (total uint64, err error) {
+	limit := c.run.terms.Limit
 	left := limit
-	hashers := make([]*rowHasher, v.cfg.Workers) // one set for all inputs, since the sort holds memory for each
+	hashers := make([]*rowHasher, c.workers) // one set for all inputs, since the sort holds memory for each
 	for i := range hashers {
-		hashers[i] = v.newRowHasher()
+		hashers[i] = c.sums.newHasher()
 	}
-	for i, path := range v.inputs {
+	for i, path := range c.inputs.paths {
 		if limit > 0 && left <= 0 {
-			if m := &v.run.manifest.Inputs[i]; first && m.Records != 0 {
-				v.fault(string(m.Name), 0).wrong(InputSum, "records", strconv.FormatInt(m.Records, 10), "0")
+			if m := &c.run.manifest.Inputs[i]; first && m.Records != 0 {
+				c.findings.fault(string(m.Name), 0).wrong(InputSum, "records", strconv.FormatInt(m.Records, 10), "0")
 			}
 			continue
 		}
-		in, err := v.openInput(ctx, path, i)
+		in, err := c.open(ctx, path, i)
 		if err != nil {
-			return err
+			return 0, err
 		}
 		if in == nil {
-			left -= v.run.manifest.Inputs[i].Records
+			left -= c.run.manifest.Inputs[i].Records
 			continue
 		}
 		if limit > 0 {
 			in.Limit = left
 		}
-		if err := v.replay(ctx, in, i, hashers); err != nil {
-			return err
+		if err := c.replay(ctx, in, i, hashers); err != nil {
+			return 0, err
 		}
 		left -= in.Records()
 		if first {
-			v.checkInput(in, i)
+			c.checkInput(in, i)
 		}
 	}
 	for _, s := range hashers {
-		v.inputTotal.Add(s.total)
+		total += s.total
 	}
-	return nil
+	return total, nil
 }
 
 // fileRun puts the sums of all rows of the run into the sort. It leaves out rows that the
 // run has more than once: they are findings already, and there may be very many.
-func (v *verifier) fileRun(ctx context.Context) error {
-	s, c := v.newRowHasher(), &checker{verifier: v}
-	if err := v.eachLink(ctx, func(l *link) {
-		if l.source < 0 || !v.isRow(l.source, l.Row.Row) {
+func (c *inputCheck) fileRun(ctx context.Context) error {
+	s, held := c.sums.newHasher(), heldCoder{run: c.run, groups: newGrouper(c.sorts.groups)}
+	if err := c.reports.eachLink(ctx, func(l *link) {
+		if l.source < 0 || !c.isRow(l.source, l.Row.Row) {
 			return
 		}
 		var said []byte
-		if v.joins() {
-			said = c.appendSaid(l)
+		if c.joins {
+			said = held.said(l)
 		}
 		s.row(l, said)
 	}); err != nil {
 		return err
 	}
-	r, err := openReport(ctx, v, manifest.RejectsName, false, readback.OpenRejects)
+	r, err := openReport(ctx, c.reports, manifest.RejectsName, false, readback.OpenRejects)
 	if r == nil || err != nil {
 		return err
 	}
 	defer r.Close()
-	sources, w := v.run.inputNumbers(asIs), v.newRejectChecker(r.Columns, false)
+	sources, cells := c.run.inputNumbers(asIs), cellsOfRejects(c.run, r.Columns)
 	for r, err := range r.Rows() {
 		if isCell(err) {
 			continue
 		} else if err != nil {
 			return err
 		}
-		if source, ok := sources[r.Source]; ok && v.isRow(source, r.Row) {
-			code := w.legacy(r, source)
-			s.file(source, r.Row, code.Text, w.workspaceOf(r, source, code), rowSums{rejected: s.reject(r.Reason, r.Detail, r.Offset, r.Raw, r.Cells)})
+		if source, ok := sources[r.Source]; ok && c.isRow(source, r.Row) {
+			code, _, _ := cells.code(r, source)
+			s.rejected(source, r, code.Text, cells.workspace(r, source, code))
 		}
 	}
 	return nil
@@ -133,28 +150,33 @@ func (v *verifier) fileRun(ctx context.Context) error {
 
 // isRow reports whether an input can have a row of this number, which the run does not
 // have more than once.
-func (v *verifier) isRow(source int, row int64) bool {
-	return row > 0 && row < mostRecords && !v.books.repeated[source].has(row)
+func (c *inputCheck) isRow(source int, row int64) bool {
+	return row > 0 && row < mostRecords && !c.books.repeated[source].has(row)
 }
 
-// findInputs finds the inputs that are to be read again. If they are not those of the
+// inputs are the inputs that are read again.
+type inputs struct {
+	paths []string // one for each input of the manifest
+	other []bool   // for each: it cannot be read any more as the run read it
+}
+
+// findInputs finds the inputs that are to be read again; nil: none. If they are not those of the
 // manifest, the caller gave wrong ones, and that is an error. If the manifest is known to be
 // changed, it is a finding, and no input is read.
-func (v *verifier) findInputs() error {
-	if len(v.cfg.Inputs) == 0 {
-		return nil
+func findInputs(cfg *Config, m *manifest.Manifest, found *findings) (*inputs, error) {
+	if len(cfg.Inputs) == 0 {
+		return nil, nil
 	}
-	given, err := source.Expand(v.cfg.Inputs, v.cfg.Source.Stdin, len(v.run.manifest.Inputs) == 0)
+	given, err := source.Expand(cfg.Inputs, cfg.Source.Stdin, len(m.Inputs) == 0)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	v.inputs, err = matchInputs(v.run.manifest.Inputs, given)
-	if err != nil && v.faults.kinds[ManifestSum] > 0 {
-		v.wrong(BadSource, "inputs", "those that were given", err)
-		return nil
+	paths, err := matchInputs(m.Inputs, given)
+	if err != nil && found.faults.kinds[ManifestSum] > 0 {
+		found.wrong(BadSource, "inputs", "those that were given", err)
+		return nil, nil
 	}
-	v.other = make([]bool, len(v.inputs))
-	return err
+	return &inputs{paths: paths, other: make([]bool, len(paths))}, err
 }
 
 // matchInputs finds the file of each input of the manifest. A file of the same name is it.
@@ -225,18 +247,18 @@ func lastElements(path string, n int) (end string, ok bool) {
 	return strings.Join(elements[len(elements)-n:], "/"), true
 }
 
-// openInput opens an input as the run did. If it has other columns now, or cannot be
+// open opens an input as the run did. If it has other columns now, or cannot be
 // read with the options of the run, it returns nil; the first time that is a finding.
-func (v *verifier) openInput(ctx context.Context, path string, i int) (*source.Input, error) {
-	if v.other[i] {
+func (c *inputCheck) open(ctx context.Context, path string, i int) (*source.Input, error) {
+	if c.inputs.other[i] {
 		return nil, nil
 	}
-	m := &v.run.manifest.Inputs[i]
-	s, err := source.Open(ctx, path, v.inputOptions(m))
+	m := &c.run.manifest.Inputs[i]
+	s, err := source.Open(ctx, path, c.options(m))
 	_, none := errors.AsType[*source.NoFileError](err)
-	if usage, ok := errors.AsType[*columns.UsageError](err); ok && !none && v.cfg.Source.Validate() == nil && (path != "-" || v.cfg.Source.Stdin != nil) {
-		v.other[i] = true
-		v.fault(string(m.Name), 0).wrong(BadColumns, "", "an input that can be read as the run read it", usage.Msg)
+	if usage, ok := errors.AsType[*columns.UsageError](err); ok && !none && c.source.Validate() == nil && (path != "-" || c.source.Stdin != nil) {
+		c.inputs.other[i] = true
+		c.findings.fault(string(m.Name), 0).wrong(BadColumns, "", "an input that can be read as the run read it", usage.Msg)
 		return nil, nil
 	}
 	if err != nil {
@@ -247,19 +269,19 @@ func (v *verifier) openInput(ctx context.Context, path string, i int) (*source.I
 	}
 	names := texts(m.Columns)
 	if !slices.Equal(s.Columns, names) || s.Format != m.Format || len(s.URLs) != len(m.URLColumns) {
-		v.other[i] = true
-		v.checkColumns(string(m.Name), append([]string{s.Format}, s.Columns...), append([]string{m.Format}, names...))
+		c.inputs.other[i] = true
+		c.findings.checkColumns(string(m.Name), append([]string{s.Format}, s.Columns...), append([]string{m.Format}, names...))
 		return nil, s.Close()
 	}
-	s.Among = v.run.columns.Names
-	v.run.setRoles(&s.Table, m)
+	s.Among = c.run.columns.Names
+	c.run.setRoles(&s.Table, m)
 	return s, nil
 }
 
-// inputOptions returns the options with which an input is read as the run read it.
-func (v *verifier) inputOptions(m *manifest.Input) source.Options {
-	opts := v.cfg.Source
-	opts.MaxField = cmp.Or(opts.MaxField, int(v.run.terms.MaxField))
+// options returns the options with which an input is read as the run read it.
+func (c *inputCheck) options(m *manifest.Input) source.Options {
+	opts := c.source
+	opts.MaxField = cmp.Or(opts.MaxField, int(c.run.terms.MaxField))
 	if d := m.Dialect; d != nil && m.Format == "csv" && len(d.Delimiter) == 1 && len(d.Quote) == 1 {
 		opts.Delimiter, opts.Quote, opts.Header = d.Delimiter[0], d.Quote[0], source.HeaderNo
 		if d.Header {
@@ -272,23 +294,23 @@ func (v *verifier) inputOptions(m *manifest.Input) source.Options {
 	opts.UniqueNames = true // as the manifest has them
 	opts.FirstURL = true    // an earlier version may have made the run
 	opts.KnownAs = string(m.Name)
-	v.run.readAs(m, &opts.Choice)
+	c.run.readAs(m, &opts.Choice)
 	return opts
 }
 
 // checkInput compares an input, which was read, with what the manifest says of it.
-func (v *verifier) checkInput(in *source.Input, i int) {
-	m := &v.run.manifest.Inputs[i]
+func (c *inputCheck) checkInput(in *source.Input, i int) {
+	m := &c.run.manifest.Inputs[i]
 	sum := in.SHA256()
-	for _, c := range []struct{ column, want, got string }{
+	for _, f := range []struct{ column, want, got string }{
 		{"", cmp.Or(m.SHA256, m.RecordsSHA256), hex.EncodeToString(sum[:])},
 		{"records", strconv.FormatInt(m.Records, 10), strconv.FormatInt(in.Records(), 10)},
 		{"size", strconv.FormatInt(m.Size, 10), strconv.FormatInt(in.Size(), 10)},
 		{"compression", m.Compression, in.Compression},
 		{"dialect", dialectText(m.Dialect), dialectText((*manifest.Dialect)(in.Dialect))},
 	} {
-		if c.got != c.want {
-			v.fault(string(m.Name), 0).wrong(InputSum, c.column, c.want, c.got)
+		if f.got != f.want {
+			c.findings.fault(string(m.Name), 0).wrong(InputSum, f.column, f.want, f.got)
 		}
 	}
 }
@@ -302,4 +324,75 @@ func dialectText(d *manifest.Dialect) string {
 		text += fmt.Sprintf(", of raw lines delimiter %q, quote %q", d.RawDelimiter, d.RawQuote)
 	}
 	return text
+}
+
+// compareRows compares the sums of each row on both sides.
+func (c *inputCheck) compareRows(ctx context.Context) error {
+	if err := c.sums.rows.Finish(ctx); err != nil {
+		return err
+	}
+	if c.reports.broken.Load() {
+		return nil
+	}
+	var joined *extsort.Writer
+	if c.joins {
+		joined = c.sorts.held.NewWriter()
+	}
+	var run, input rowSums
+	var at, of uint64
+	compare := func() {
+		c.compareSums(at, &run, &input)
+		if joined != nil && run.linked && input.linked {
+			joinHeld(joined, run.said, input.said)
+		}
+	}
+	rows := c.sums.rows.Cursor(ctx, 0)
+	defer rows.Close()
+	for rows.Next() {
+		key := rows.Key()
+		variant, s := decodeSums(rows.Record())
+		if key != at || variant != of {
+			compare()
+			run, input, at, of = rowSums{}, rowSums{}, key, variant
+		}
+		if s.input {
+			input = s
+		} else {
+			run = s
+		}
+	}
+	if rows.Err() == nil {
+		compare()
+	}
+	if joined != nil && rows.Err() == nil {
+		return joined.Err()
+	}
+	return rows.Err()
+}
+
+// compareSums compares the sums of a row on both sides. If there is no mapping, only rejects
+// can be compared.
+func (c *inputCheck) compareSums(key uint64, run, input *rowSums) {
+	place := record.PlaceOf(key, -1)
+	number, row := place.Source-1, place.Row
+	if key == 0 || c.inputs.other[number] || c.books.repeated[number].has(row) || c.run.mapping == "" && input.linked && !run.filed {
+		return
+	}
+	here := c.findings.fault(string(c.run.manifest.Inputs[number].Name), row)
+	switch {
+	case !run.filed || !input.filed:
+		here.wrong(InputDiffers, "", "a row of the input and of the run", "only one of them")
+	case run.linked && !input.linked:
+		here.wrong(InputDiffers, "", "a reject", "a link")
+	default:
+		got, want, columns, where := run.rejected, input.rejected, []string{"reason", "byte_offset", "raw", "input columns"}, "rejects"
+		if run.linked {
+			got, want, columns, where = run.link, input.link, []string{"original_url", "workspace_id", "carried columns", "legacy_code", "parts"}, "mapping"
+		}
+		for i, column := range columns {
+			if got[i] != want[i] {
+				here.wrong(InputDiffers, column, "as the input has it", "another value, in the "+where)
+			}
+		}
+	}
 }

@@ -41,11 +41,11 @@ func TestVerifyLongestFinding(t *testing.T) {
 
 // The least memory that can be asked for is a bound, too.
 func TestVerifyLeastMemory(t *testing.T) {
-	v := newVerifier(Config{Memory: 1, TempDir: t.TempDir()})
-	s := v.claims
+	sorts := newSorters(&Config{Memory: 1, TempDir: t.TempDir()}, new(run))
+	s := sorts.claims
 	w := s.NewWriter()
 	for range 100 {
-		file(w, v.groups.id([]byte("demo")), &claim{owner: make([]byte, 1<<16)})
+		file(w, sorts.groups.id([]byte("demo")), &claim{owner: make([]byte, 1<<16)})
 	}
 	if err := s.Finish(t.Context()); err != nil || s.Spilled() == 0 {
 		t.Errorf("nothing is spilled: %v", err)
@@ -58,8 +58,12 @@ func TestVerifyLeastMemory(t *testing.T) {
 // What the rows of run and inputs were sorted with is let go, since the store needs its
 // share of the memory.
 func TestVerifyInputsLetsGo(t *testing.T) {
-	v := &verifier{run: &run{terms: &terms.Terms{}, manifest: &manifest.Manifest{}}, unread: []string{manifest.RejectsName}}
-	if err := v.verifyInputs(t.Context()); err != nil || v.rows != nil {
-		t.Errorf("%v, rows %p", err, v.rows)
+	v := newVerifier(Config{Dir: t.TempDir(), Inputs: []string{"-"}})
+	v.inputs = new(inputs)
+	v.run = &run{terms: &terms.Terms{}, manifest: &manifest.Manifest{}}
+	v.reports, v.sorts = &reports{run: v.run, unread: []string{manifest.RejectsName}}, newSorters(&v.cfg, v.run)
+	sums := v.newSums()
+	if err := v.records(sums).check(t.Context(), 0); err != nil || sums.rows != nil {
+		t.Errorf("%v, rows %p", err, sums.rows)
 	}
 }

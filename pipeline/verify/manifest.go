@@ -29,10 +29,10 @@ type run struct {
 	columns   columns.Union // of all inputs, as the run united them
 	judge     *judge.Judge
 	judged    []judge.Columns // of each input
-	coding
-	codes
-	ruling
-	migration
+	coding    coding
+	codes     codes
+	ruling    ruling
+	migration migration
 }
 
 // stores reports whether the run stored links, and with them the digest of its manifest.
@@ -61,7 +61,7 @@ func understand(m *manifest.Manifest, found *findings) (r *run, ok bool) {
 	r.findParams()
 	r.setJudge()
 	r.readFiles(told.ReportFormat, bad)
-	exceeded := told.MaxRejects.Exceeded(m.Counts) || r.conflict() == legacy.Fail && m.Reasons[outcome.CodeTaken] > 0
+	exceeded := told.MaxRejects.Exceeded(m.Counts) || r.codes.conflict == legacy.Fail && m.Reasons[outcome.CodeTaken] > 0
 	all := m.Counts.Rejected == m.Counts.Read && m.Counts.Read > 0 // earlier versions wrote a mapping then
 	if r.mapping != "" && exceeded || r.noMapping && !exceeded && !all {
 		found.wrong(BadManifest, "options.max_rejects", "a limit that the rejects exceed if, and only if, there is no mapping", told.MaxRejects.String())
@@ -75,11 +75,11 @@ func (r *run) setJudge() {
 	for i := range r.manifest.Inputs {
 		in := &r.manifest.Inputs[i]
 		c := judge.Columns{Input: string(in.Name), Names: texts(in.Columns)}
-		if r.params != nil {
-			c.Params = r.params[i]
+		if r.ruling.params != nil {
+			c.Params = r.ruling.params[i]
 		}
-		if r.along != nil && r.along[i] != nil {
-			c.Hygiene = r.along[i].Hygiene()
+		if along := r.migration.along; along != nil && along[i] != nil {
+			c.Hygiene = along[i].Hygiene()
 		}
 		r.judged = append(r.judged, c)
 	}
@@ -124,14 +124,24 @@ func (r *run) readFiles(format string, bad func(field string, expected, got any)
 	}
 }
 
-// inputNumbers returns the numbers of the inputs by their names, which a report
-// writes as text gives them.
-func (r *run) inputNumbers(text func(name string) string) map[string]int {
-	numbers := make(map[string]int, len(r.manifest.Inputs))
+// inputNumbers are the numbers of the inputs by their names in a report.
+type inputNumbers map[string]int
+
+// inputNumbers returns those of a report that writes names as text gives them.
+func (r *run) inputNumbers(text func(name string) string) inputNumbers {
+	numbers := make(inputNumbers, len(r.manifest.Inputs))
 	for i, in := range r.manifest.Inputs {
 		numbers[text(string(in.Name))] = i
 	}
 	return numbers
+}
+
+// of returns the number of the input that a report names; -1: it is unknown.
+func (n inputNumbers) of(name string) int {
+	if i, ok := n[name]; ok {
+		return i
+	}
+	return -1
 }
 
 // texts returns the names of columns.

@@ -3,7 +3,9 @@ package verify
 import (
 	"bytes"
 	"context"
+	"hash/maphash"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 
@@ -28,113 +30,154 @@ type stretch struct {
 // A rowReader fills in the rows of a stretch; at the end the error is io.EOF.
 type rowReader func(s *stretch) error
 
-// verifyMapping checks every row of the mapping, in the order of the sort.
-func (v *verifier) verifyMapping(ctx context.Context) error {
-	m, err := openReport(ctx, v, v.run.mapping, true, readback.OpenMapping)
+// A mappingCheck checks every row of the mapping.
+type mappingCheck struct {
+	findings *findings
+	run      *run
+	reports  *reports
+	books    *books
+	sorts    *sorters
+	seed     maphash.Seed // of links that the run created
+	sums     *sums        // nil: the inputs are not read again
+	joins    bool         // only the inputs tell what rows say of their links
+	workers  int
+}
+
+// mapped is what the rows of a mapping say together.
+type mapped struct {
+	rows    int64
+	told    told
+	bare    int64  // URLs of which no row is the link; only if legacy codes are kept
+	created uint64 // sum of all links that the run created
+	sum     uint64 // of all rows, as of rowHasher; 0: the inputs are not read again
+	mixed   bool   // they are not in order
+}
+
+// check checks them in the order of the sort, and fills in what they say together.
+func (c *mappingCheck) check(ctx context.Context, to *mapped) error {
+	m, err := openReport(ctx, c.reports, c.run.mapping, true, readback.OpenMapping)
 	if m == nil || err != nil {
 		return err
 	}
 	defer m.Close()
-	if m.Format.FileName() != v.run.mapping { // the reader goes by the content
-		v.fault(v.run.mapping, 0).wrong(Damaged, "", "the format of its name", string(m.Format))
+	if m.Format.FileName() != c.run.mapping { // the reader goes by the content
+		c.findings.fault(c.run.mapping, 0).wrong(Damaged, "", "the format of its name", string(m.Format))
 	}
-	v.checkColumns(v.run.mapping, m.Carried, v.carriedNames(m))
+	c.findings.checkColumns(c.run.mapping, m.Carried, c.carriedNames(m))
 	var urls *urlChecker
-	if v.run.mode().Keeps() {
-		urls = v.newURLChecker(m)
+	if c.run.codes.mode.Keeps() {
+		urls = c.newURLChecker(m)
 	}
-	rows := func(s *stretch) error {
-		s.rows = &s.block
-		err := m.Read(&s.block)
-		if err == nil && urls != nil && v.run.order == report.SortOrder {
-			urls.addAll(&s.block)
-		}
+	rows, done, err := c.rows(ctx, m, urls)
+	if err != nil {
 		return err
 	}
-	if v.run.order == report.InputOrder {
-		sorted, err := v.sortMapping(ctx, m, rows)
-		if err != nil {
-			return err
-		}
-		defer sorted.rows.Close()
-		sorted.urls = urls
-		rows = sorted.read
+	defer done()
+	checkers := make([]*rowChecker, c.workers)
+	for i := range checkers {
+		checkers[i] = c.newChecker(m)
 	}
-	checkers, err := v.eachStretch(ctx, m, rows, (*checker).check)
-	if err != nil {
+	if err := c.eachStretch(ctx, rows, func(worker int, s *stretch) { checkers[worker].check(s) }); err != nil {
 		return err
 	}
 	if urls != nil {
 		urls.end()
-		v.bare = urls.urls
+		to.bare = urls.urls
 	}
-	if v.numbered != nil && !v.broken.Load() {
-		if err := v.verifyNumbers(ctx); err != nil {
+	if c.sorts.numbered != nil && !c.reports.broken.Load() {
+		if err := verifyNumbers(ctx, c.sorts.numbered, c.run, c.findings); err != nil {
 			return err
 		}
 	}
-	v.countRows(checkers)
+	c.count(checkers, to)
 	return nil
 }
 
-// eachStretch lets workers visit all rows, each with a checker that has all writers.
-func (v *verifier) eachStretch(ctx context.Context, m *readback.Mapping, rows rowReader, visit func(*checker, *stretch)) ([]*checker, error) {
-	checkers := make([]*checker, v.cfg.Workers)
-	for i := range checkers {
-		w := v.newChecker(m)
-		w.claims = v.claims.NewWriter()
-		if v.stored != nil {
-			w.wanted = v.stored.NewWriter()
+// rows returns what reads the rows in the order of the sort, and passes them to urls, unless it is nil.
+// Done is called at the end.
+func (c *mappingCheck) rows(ctx context.Context, m *readback.Mapping, urls *urlChecker) (rows rowReader, done func(), err error) {
+	rows = func(s *stretch) error {
+		s.rows = &s.block
+		err := m.Read(&s.block)
+		if err == nil && urls != nil && c.run.order == report.SortOrder {
+			urls.addAll(&s.block)
 		}
-		if v.held != nil {
-			w.held = v.held.NewWriter()
-		}
-		if v.numbered != nil {
-			w.numbers = v.numbered.NewWriter()
-		}
-		if v.inputs != nil {
-			w.sums = v.newRowHasher()
-		}
-		if v.sorted != nil {
-			w.filed = v.sorted.NewWriter()
-		}
-		checkers[i] = w
+		return err
 	}
-	err := inBlocks(ctx, len(checkers), func(s *stretch, send func(*stretch) (*stretch, error)) error {
-		return v.readRows(rows, s, send)
-	}, func(worker int, s *stretch) { visit(checkers[worker], s) })
-	return checkers, err
+	if c.run.order == report.SortOrder {
+		return rows, func() {}, nil
+	}
+	sorted, err := c.sortMapping(ctx, m, rows)
+	if err != nil {
+		return nil, nil, err
+	}
+	sorted.urls = urls
+	return sorted.read, func() { sorted.rows.Close() }, nil
 }
 
-// countRows adds up what the workers have counted and digested.
-func (v *verifier) countRows(checkers []*checker) {
+// newChecker returns a checker for one worker.
+func (c *mappingCheck) newChecker(m *readback.Mapping) *rowChecker {
+	rows, groups, cells := newDeriver(c.run, m.Text), newGrouper(c.sorts.groups), newCellChecker(c.run)
+	w := &rowChecker{findings: c.findings, run: c.run, books: c.books, order: orderOf(c.run, m), at: newWindow(rows),
+		codes: newCodeChecker(c.run, rows.codes, c.findings), cells: cells, told: cells.told,
+		claims: newClaimer(c.run, rows.codes, groups, c.sorts.claims), wanted: newWantWriter(c.run, groups, c.seed, c.sorts.stored),
+		numbers: newNumberWriter(groups, c.sorts.numbered), tally: tally{digest: report.RowDigest{Columns: c.run.codes.own}}}
+	if !c.joins {
+		w.held = newHeldWriter(c.run, groups, c.sorts.held)
+	}
+	if c.sums != nil {
+		w.sums = c.sums.newHasher()
+	}
+	return w
+}
+
+// eachStretch lets workers visit all rows.
+func (c *mappingCheck) eachStretch(ctx context.Context, rows rowReader, visit func(worker int, s *stretch)) error {
+	return inBlocks(ctx, c.workers, func(s *stretch, send func(*stretch) (*stretch, error)) error {
+		return c.readRows(rows, s, send)
+	}, visit)
+}
+
+// count adds up what the workers have counted and digested.
+func (c *mappingCheck) count(checkers []*rowChecker, to *mapped) {
 	counted := map[string]int64{}
-	digest := report.RowDigest{Columns: v.run.own}
+	digest := report.RowDigest{Columns: c.run.codes.own}
 	var changes rules.ChangeCounts
 	for _, w := range checkers {
-		changes.Merge(&w.changes)
-		for o, n := range w.outcomes {
+		changes.Merge(&w.tally.changes)
+		for o, n := range w.tally.outcomes {
 			counted[outcome.Outcome(o).String()] += n
-			v.result.Rows += n
+			to.rows += n
 		}
-		digest.Merge(&w.digest)
-		v.addTold(&w.told)
-		v.created.Add(w.created)
+		digest.Merge(&w.tally.digest)
+		to.mixed = to.mixed || w.tally.mixed
+		to.told.merge(w.told)
+		if w.wanted != nil {
+			to.created += w.wanted.created
+		}
 		if w.sums != nil {
-			v.runTotal.Add(w.sums.total)
+			to.sum += w.sums.total
 		}
 	}
-	v.verifyCounts(v.run.mapping, v.result.Rows, counted)
-	if v.run.ruled {
-		v.verifyChanges(&changes)
+	c.reports.checkCounts(c.run.mapping, to.rows, counted)
+	if c.run.ruling.ruled {
+		c.verifyChanges(&changes)
 	}
-	if want := v.run.manifest.Files[0].RowDigest; want != "" && want != digest.Sum() {
-		v.fault(v.run.mapping, 0).wrong(RowDigest, "", want, digest.Sum())
+	if want := c.run.manifest.Files[0].RowDigest; want != "" && want != digest.Sum() {
+		c.findings.fault(c.run.mapping, 0).wrong(RowDigest, "", want, digest.Sum())
+	}
+}
+
+// verifyChanges compares the changes of all rows with those of the manifest.
+func (c *mappingCheck) verifyChanges(rows *rules.ChangeCounts) {
+	changes := rows.ByName()
+	if !maps.Equal(changes, c.run.manifest.Rules.Changes) {
+		c.findings.wrong(BadCount, "rules.changes", reasonsText(changes), reasonsText(c.run.manifest.Rules.Changes))
 	}
 }
 
 // readRows cuts the mapping into stretches, of which the first goes into s.
-func (v *verifier) readRows(rows rowReader, s *stretch, send func(*stretch) (*stretch, error)) error {
+func (c *mappingCheck) readRows(rows rowReader, s *stretch, send func(*stretch) (*stretch, error)) error {
 	var before *readback.MappingRow
 	for {
 		err := rows(s)
@@ -142,7 +185,7 @@ func (v *verifier) readRows(rows rowReader, s *stretch, send func(*stretch) (*st
 			return nil
 		}
 		if err != nil {
-			_, err = v.damaged(v.run.mapping, err)
+			_, err = c.reports.damaged(c.run.mapping, err)
 			return err
 		}
 		last := new(readback.MappingRow)
@@ -174,22 +217,16 @@ func keep(r *readback.MappingRow) {
 }
 
 // carriedNames returns the names that the carried columns must have.
-func (v *verifier) carriedNames(m *readback.Mapping) []string {
-	if !v.run.terms.Carry {
+func (c *mappingCheck) carriedNames(m *readback.Mapping) []string {
+	if !c.run.terms.Carry {
 		return nil
 	}
-	names := report.CarriedNames(v.run.own.Names(), v.run.columns.Carried)
+	names := report.CarriedNames(c.run.codes.own.Names(), c.run.columns.Carried)
 	for i, name := range names {
 		names[i] = m.Text(name)
 	}
 	if m.Format == report.CSV {
 		return names
 	}
-	return report.CarriedNames(v.run.own.Names(), names)
-}
-
-func (v *verifier) checkColumns(file string, got, want []string) {
-	if !slices.Equal(got, want) {
-		v.fault(file, 0).wrong(BadColumns, "", strings.Join(want, ","), strings.Join(got, ","))
-	}
+	return report.CarriedNames(c.run.codes.own.Names(), names)
 }

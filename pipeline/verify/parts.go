@@ -29,10 +29,10 @@ const (
 // were not compared with anything.
 func (v *verifier) sayParts(run *run, understood bool) {
 	m := run.manifest
-	inputs := understood && v.inputs != nil && !v.broken.Load() && !slices.Contains(v.other, true)
+	inputs := v.inputs != nil && !v.broken() && !slices.Contains(v.inputs.other, true)
 	store := understood && v.cfg.Store != nil
 	if inputs {
-		v.result.Inputs = len(v.inputs)
+		v.result.Inputs = len(v.inputs.paths)
 	}
 	for _, p := range []struct {
 		part Part
@@ -42,11 +42,11 @@ func (v *verifier) sayParts(run *run, understood bool) {
 		{Links, run.noMapping},
 		{Details, understood && v.result.Rejects > 0 && v.cfg.Version != m.Version},
 		{Inputs, !inputs},
-		{Params, understood && !inputs && run.flags() != nil && run.mapping != ""},
+		{Params, understood && !inputs && run.ruling.flags != nil && run.mapping != ""},
 		{BeyondLimit, inputs && slices.ContainsFunc(m.Inputs, func(in manifest.Input) bool { return in.RecordsSHA256 != "" })},
-		{Secret, understood && !run.known && run.mapping != ""},
-		{Words, understood && !run.listed && run.mapping != ""},
-		{Attributes, understood && store && run.beyond() != nil && !run.terms.Carry},
+		{Secret, understood && !run.coding.known && run.mapping != ""},
+		{Words, understood && !run.coding.listed && run.mapping != ""},
+		{Attributes, understood && store && run.terms.Beyond != nil && !run.terms.Carry},
 		{Store, !store},
 		{LinksInStore, store && run.terms.DryRun},
 		{ManifestDigest, v.cfg.ManifestSHA256 == "" && !(store && run.stores())},

@@ -19,40 +19,62 @@ import (
 	"github.com/linkforge/bulk/pipeline/report"
 	"github.com/linkforge/bulk/pipeline/rules"
 	"github.com/linkforge/bulk/pipeline/source"
+	"github.com/linkforge/bulk/sink"
 )
 
-// verifyRejects checks every row of rejects.csv.
-func (v *verifier) verifyRejects(ctx context.Context) error {
-	r, err := openReport(ctx, v, manifest.RejectsName, true, readback.OpenRejects)
+// A rejectCheck checks every row of rejects.csv.
+type rejectCheck struct {
+	findings *findings
+	run      *run
+	reports  *reports
+	books    *books
+	sorts    *sorters
+	sums     *sums      // nil: the inputs are not read again
+	store    sink.Store // nil: it is not compared
+	version  string     // of this program
+}
+
+// rejected is what all rejects say together. If they could not be read to the end, only since is told.
+type rejected struct {
+	rows  int64
+	told  told
+	sum   uint64 // of all rejects, as of rowHasher; 0: the inputs are not read again
+	since Since
+}
+
+// check checks them, and fills in what they say together.
+func (c *rejectCheck) check(ctx context.Context, to *rejected) error {
+	r, err := openReport(ctx, c.reports, manifest.RejectsName, true, readback.OpenRejects)
 	if r == nil || err != nil {
 		return err
 	}
 	defer r.Close()
-	v.checkColumns(manifest.RejectsName, r.Columns, report.CarriedNames(report.RejectColumns(), v.run.columns.Names))
-	w := v.newRejectChecker(r.Columns, true)
+	c.findings.checkColumns(manifest.RejectsName, r.Columns, report.CarriedNames(report.RejectColumns(), c.run.columns.Names))
+	w := c.newChecker(r.Columns)
+	defer func() { to.since = w.dead.since }()
 	rows := int64(0)
 	for reject, err := range r.Rows() {
 		if rows++; err == nil {
-			if w.check(rows, reject); len(w.dead) == deadURLs {
-				if err := w.askDead(ctx); err != nil {
+			if w.check(rows, reject); w.dead.full() {
+				if err := w.dead.ask(ctx); err != nil {
 					return err
 				}
 			}
-		} else if again, err := v.damaged(manifest.RejectsName, err); !again {
+		} else if again, err := c.reports.damaged(manifest.RejectsName, err); !again {
 			return err
 		}
 	}
-	if err := w.askDead(ctx); err != nil {
+	if err := w.dead.ask(ctx); err != nil {
 		return err
 	}
-	v.result.Rejects = rows
+	to.rows = rows
+	to.told.merge(&w.told)
 	if w.sums != nil {
-		v.runTotal.Add(w.sums.total)
+		to.sum = w.sums.total
 	}
-	v.addTold(&w.told)
-	v.verifyCounts(manifest.RejectsName, rows, map[string]int64{"rejected": rows})
-	if !maps.Equal(w.reasons, v.run.manifest.Reasons) {
-		v.wrong(BadCount, "reasons", reasonsText(w.reasons), reasonsText(v.run.manifest.Reasons))
+	c.reports.checkCounts(manifest.RejectsName, rows, map[string]int64{"rejected": rows})
+	if !maps.Equal(w.reasons, c.run.manifest.Reasons) {
+		c.findings.wrong(BadCount, "reasons", reasonsText(w.reasons), reasonsText(c.run.manifest.Reasons))
 	}
 	return nil
 }
@@ -68,53 +90,67 @@ func reasonsText(reasons map[string]int64) string {
 
 // A rejectChecker recomputes why rows were rejected.
 type rejectChecker struct {
-	checker
-	hand    judge.Row
-	reasons map[string]int64
-	at      map[string]int // of the cells, by the input's name of the column
-	source  int            // of the reject before
-	last    int64          // its row
-	offset  int64          // its byte offset, if it is of the same source
-	dead    []deadURL      // to be asked about
+	findings *findings
+	run      *run
+	version  string
+	books    *books
+	sources  inputNumbers // as rejects.csv names them
+	cells    rejectCells
+	codes    *coder
+	claims   *claimer
+	held     *heldWriter // nil: rows are not held against links
+	sums     *rowHasher  // nil: the inputs are not read again
+	dead     deadURLs
+	told     told
+	reasons  map[string]int64
+	before   place
+	number   int64  // of the reject in hand
+	parts    []byte // of its identity
+	canon    []byte
+	hand     judge.Row
 }
 
-// newRejectChecker returns a checker of rejects that have these columns; unless it is the first,
-// it has no writers.
-func (v *verifier) newRejectChecker(columns []string, first bool) *rejectChecker {
-	w := &rejectChecker{checker: checker{verifier: v, file: manifest.RejectsName, sources: v.run.inputNumbers(asIs), row: new(link)},
-		reasons: map[string]int64{}, at: map[string]int{}, offset: -1}
-	if first {
-		w.claims = v.claims.NewWriter()
-		if v.held != nil {
-			w.held = v.held.NewWriter()
-		}
-	}
-	if v.inputs != nil && first {
-		w.sums = v.newRowHasher()
-	}
-	for i, name := range v.run.columns.Names[:min(len(v.run.columns.Names), len(columns))] {
-		w.at[name] = i
+// A place is where the row of a reject was.
+type place struct {
+	source int
+	row    int64
+	offset int64 // -1: none
+}
+
+// newChecker returns a checker of rejects that have these columns.
+func (c *rejectCheck) newChecker(columns []string) *rejectChecker {
+	codes, groups := newCoder(c.run), newGrouper(c.sorts.groups)
+	w := &rejectChecker{findings: c.findings, run: c.run, version: c.version, books: c.books, sources: c.run.inputNumbers(asIs), cells: cellsOfRejects(c.run, columns),
+		codes: codes, claims: newClaimer(c.run, codes, groups, c.sorts.claims), held: newHeldWriter(c.run, groups, c.sorts.held),
+		dead: deadURLs{store: c.store, run: c.run, codes: codes}, reasons: map[string]int64{}, before: place{offset: -1}}
+	if c.sums != nil {
+		w.sums = c.sums.newHasher()
 	}
 	return w
 }
 
+// found makes a finding of a cell of the reject in hand.
+func (w *rejectChecker) found(kind Kind, column, expected, got string) {
+	w.findings.fault(manifest.RejectsName, w.number).wrong(kind, column, expected, got)
+}
+
 func (w *rejectChecker) check(row int64, r *outcome.Reject) {
-	w.row.Number = row
+	w.number = row
 	w.reasons[r.Reason]++
-	i := w.inputOf(r.Source)
-	if !w.account(r.Source, i, r.Row) {
+	i := w.sources.of(r.Source)
+	if !w.books.account(w.findings.fault(manifest.RejectsName, row), r.Source, i, r.Row) {
 		return
 	}
 	w.checkPlace(r, i)
 	code := w.legacy(r, i)
 	if w.sums != nil {
 		w.books.rejected[i].add(r.Row)
-		w.sums.file(i, r.Row, code.Text, w.workspaceOf(r, i, code), rowSums{rejected: w.sums.reject(r.Reason, r.Detail, r.Offset, r.Raw, r.Cells)})
+		w.sums.rejected(i, r, code.Text, w.cells.workspace(r, i, code))
 	}
 	reason, detail := w.reason(r, i, code)
 	if reason != r.Reason {
 		w.found(BadReason, "reason", reason, r.Reason)
-	} else if detail != r.Detail && detail != "" && w.cfg.Version == w.run.manifest.Version {
+	} else if detail != r.Detail && detail != "" && w.version == w.run.manifest.Version {
 		w.found(BadDetail, "detail", detail, r.Detail)
 	}
 }
@@ -123,17 +159,18 @@ func (w *rejectChecker) check(row int64, r *outcome.Reject) {
 // offsets.
 func (w *rejectChecker) checkPlace(r *outcome.Reject, i int) {
 	text := isText(w.run.manifest.Inputs[i].Format)
-	same, again := i == w.source, false
-	if again = same && r.Row == w.last && w.run.many(i); again && r.Offset == w.offset {
+	old := w.before
+	same, again := i == old.source, false
+	if again = same && r.Row == old.row && w.run.codes.many(i); again && r.Offset == old.offset {
 		return
 	}
 	switch {
-	case i < w.source || same && r.Row <= w.last && !again:
+	case i < old.source || same && r.Row <= old.row && !again:
 		w.found(BadOrder, "row", "after the reject before", r.Source+" "+strconv.FormatInt(r.Row, 10))
-	case text != (r.Offset >= 0) || same && text && r.Offset <= w.offset || text && r.Offset < r.Row-1:
-		w.found(BadOffset, "byte_offset", "one above "+strconv.FormatInt(w.offset, 10), strconv.FormatInt(r.Offset, 10))
+	case text != (r.Offset >= 0) || same && text && r.Offset <= old.offset || text && r.Offset < r.Row-1:
+		w.found(BadOffset, "byte_offset", "one above "+strconv.FormatInt(old.offset, 10), strconv.FormatInt(r.Offset, 10))
 	}
-	w.source, w.last, w.offset = i, r.Row, r.Offset
+	w.before = place{i, r.Row, r.Offset}
 }
 
 // reason returns why a run rejects the row. If that cannot be told from the reject, it is the
@@ -153,10 +190,10 @@ func (w *rejectChecker) reason(r *outcome.Reject, i int, code columns.Code) (rea
 	if len(in.URLColumns) == 0 {
 		return r.Reason, ""
 	}
-	original, workspace, cell := w.cell(r, string(in.URLColumns[0])), w.workspaceOf(r, i, code), w.cellsOf(r, i)
+	original, workspace, cell := w.cells.named(r, string(in.URLColumns[0])), w.cells.workspace(r, i, code), w.cells.of(r, i)
 	row := &w.hand
 	row.Number, row.Original, row.Workspace, row.Code, row.Domain, row.Cell = r.Row, original, workspace, code.Text, code.Domain, cell
-	row.Canonical, row.Reserved = w.canon[:0], r.Reason == outcome.CodeReserved && w.run.terms.Codes != nil && w.run.terms.Codes.ReservedSHA256 != ""
+	row.Canonical, row.Reserved = w.canon[:0], r.Reason == outcome.CodeReserved && w.run.codes.reserved
 	reason, detail = w.run.judge.Row(&w.run.judged[i], row)
 	w.canon = row.Canonical
 	if row.Placed {
@@ -165,86 +202,112 @@ func (w *rejectChecker) reason(r *outcome.Reject, i int, code columns.Code) (rea
 	if reason != "" {
 		return reason, detail
 	}
-	if in := w.run.input(i); w.run.beyond() != nil && in != nil {
-		w.told.along.Add(w.run.along[i], w.run.beyond(), &along.Row{At: record.Place{Source: i, Row: r.Row}, Original: original, Domain: code.Domain, Found: row.Found, Cell: cell})
+	if in := w.run.codes.input(i); w.run.terms.Beyond != nil && in != nil {
+		w.told.along.Add(w.run.migration.along[i], w.run.terms.Beyond, &along.Row{At: record.Place{Source: i, Row: r.Row}, Original: original, Domain: code.Domain, Found: row.Found, Cell: cell})
 	}
-	if w.run.flags() != nil {
-		w.row.parts = w.run.flags().Identity.AppendParts(w.row.parts[:0], &row.Params)
+	if w.run.ruling.flags != nil {
+		w.parts = w.run.ruling.flags.Identity.AppendParts(w.parts[:0], &row.Params)
 	}
-	if w.run.ruled && rules.IsRefusal(r.Reason) {
-		if code.Text != nil && w.run.conflict() == legacy.Generate {
+	if w.run.ruling.ruled && rules.IsRefusal(r.Reason) {
+		if code.Text != nil && w.run.codes.conflict == legacy.Generate {
 			w.told.perhaps++
 		}
 		return r.Reason, w.refuse(r, workspace, &row.Params)
 	}
-	if code.Text != nil && w.run.mode().Keeps() {
+	if code.Text != nil && w.run.codes.mode.Keeps() {
 		w.told.conflicts++
-		c := claim{what: lost, flags: isReject, row: w.row.Number, code: code.Text, canonical: w.canon}
-		if w.run.conflict() != legacy.Generate {
+		c := claim{what: lost, flags: isReject, row: w.number, code: code.Text, canonical: w.canon}
+		if w.run.codes.conflict != legacy.Generate {
 			c.what, c.owner = taken, []byte(r.Detail)
 		}
-		w.fileClaim(w.group(workspace), &c)
+		w.claims.file(workspace, &c)
 		if c.what == taken {
 			return outcome.CodeTaken, ""
 		}
 	}
 	if r.Reason == outcome.CodeSpaceExhausted {
-		w.exhaustedBy(w.row.Number, w.canon, workspace, w.row.parts, refused)
+		w.claims.exhausted(w.number, w.canon, workspace, w.parts, refused)
 	}
 	return outcome.CodeSpaceExhausted, outcome.ExhaustedDetail(w.run.retries, w.run.manifest.Scheme.Blocklist != "")
 }
 
-// exhaustedBy files the codes that an identity could not have.
-func (w *checker) exhaustedBy(row int64, canonical, workspace, parts []byte, what claimKind) {
-	c := claim{what: what, row: row, canonical: canonical, parts: parts}
-	for c.salt = 0; c.salt <= w.run.retries && (c.salt == 0 || w.run.hashes()); c.salt++ {
-		if c.salt == 0 {
-			w.code = w.salt0(w.code[:0], canonical, workspace, parts)
-		} else {
-			w.code = w.appendCode(w.code[:0], nil, canonical, workspace, parts, c.salt)
-		}
-		c.code = w.code
-		w.fileClaim(w.group(workspace), &c)
+// refuse files a reject because of what its link is, and returns its detail.
+func (w *rejectChecker) refuse(r *outcome.Reject, workspace []byte, p *rules.Params) (detail string) {
+	h := heldRow{Params: *p, number: w.number, reject: true}
+	if h.result.Reason, _ = rules.ParseReason(r.Reason); h.result.Reason == rules.ForDrift {
+		h.result.Differs = drifts[r.Detail]
 	}
-}
-
-// workspaceOf returns the workspace of a reject.
-func (w *rejectChecker) workspaceOf(r *outcome.Reject, i int, code columns.Code) []byte {
-	var cell []byte
-	if column := w.run.manifest.Inputs[i].WorkspaceColumn; column != nil {
-		cell = w.cell(r, string(*column))
+	if h.result.RefusesAll() {
+		w.dead.add(w.canon, workspace, w.parts, h.result.Reason)
 	}
-	return w.run.workspaceOf(cell, code.Domain)
-}
-
-// cellsOf returns how to get the cells of a reject by the columns of its input.
-func (w *rejectChecker) cellsOf(r *outcome.Reject, i int) func(column int) []byte {
-	return func(c int) []byte { return w.cell(r, w.run.inputs[i].Columns[c]) }
+	if w.held != nil && !w.run.codes.mode.Keeps() {
+		w.held.reject(workspace, w.codes.hash(w.canon, workspace, w.parts, 0).Key(), &h)
+	}
+	return h.result.Detail()
 }
 
 // legacy returns the legacy code of a reject, as its cells have it, with its domain; the text is
 // nil if there is none.
-func (w *rejectChecker) legacy(r *outcome.Reject, i int) (none columns.Code) {
-	in := w.run.input(i)
-	if in == nil || unsplit(r.Reason) || len(r.Raw) > 0 {
-		return none
+func (w *rejectChecker) legacy(r *outcome.Reject, i int) columns.Code {
+	code, codes, ok := w.cells.code(r, i)
+	if ok && len(codes) == 0 && w.run.codes.mode != legacy.Off {
+		w.told.withoutCode++
 	}
-	w.own = in.CodesOf(w.own[:0], w.cellsOf(r, i))
-	if len(w.own) == 0 {
-		if w.run.mode() != legacy.Off {
-			w.told.withoutCode++
-		}
-		return columns.Code{Domain: in.Domain(w.cellsOf(r, i))}
+	if len(codes) > 1 {
+		in := w.run.codes.input(i)
+		w.found(BadLegacy, in.Columns[in.Code], "one code", codesText(codes))
 	}
-	if len(w.own) > 1 && w.claims != nil { // the first time
-		w.found(BadLegacy, in.Columns[in.Code], "one code", codesText(w.own))
-	}
-	return w.own[0]
+	return code
 }
 
-func (w *rejectChecker) cell(r *outcome.Reject, column string) []byte {
-	if i, ok := w.at[column]; ok {
+// rejectCells finds the cells of rejects by the columns of their inputs.
+type rejectCells struct {
+	run *run
+	at  map[string]int // by the input's name of the column
+	own []columns.Code
+}
+
+// cellsOfRejects returns how to find the cells of rejects that have these columns.
+func cellsOfRejects(run *run, columns []string) rejectCells {
+	c := rejectCells{run: run, at: map[string]int{}}
+	for i, name := range run.columns.Names[:min(len(run.columns.Names), len(columns))] {
+		c.at[name] = i
+	}
+	return c
+}
+
+// named returns the cell of a column; nil if there is none.
+func (c *rejectCells) named(r *outcome.Reject, column string) []byte {
+	if i, ok := c.at[column]; ok {
 		return r.Cells[i]
 	}
 	return nil
+}
+
+// of returns how to get the cells of a reject by the columns of its input.
+func (c *rejectCells) of(r *outcome.Reject, i int) func(column int) []byte {
+	return func(column int) []byte { return c.named(r, c.run.codes.inputs[i].Columns[column]) }
+}
+
+// workspace returns the workspace of a reject.
+func (c *rejectCells) workspace(r *outcome.Reject, i int, code columns.Code) []byte {
+	var cell []byte
+	if column := c.run.manifest.Inputs[i].WorkspaceColumn; column != nil {
+		cell = c.named(r, string(*column))
+	}
+	return c.run.workspaceOf(cell, code.Domain)
+}
+
+// code returns the legacy code of a reject, with its domain, and all that its cells have. Not ok: the
+// reject has no cells.
+func (c *rejectCells) code(r *outcome.Reject, i int) (code columns.Code, all []columns.Code, ok bool) {
+	in := c.run.codes.input(i)
+	if in == nil || unsplit(r.Reason) || len(r.Raw) > 0 {
+		return code, nil, false
+	}
+	c.own = in.CodesOf(c.own[:0], c.of(r, i))
+	if len(c.own) == 0 {
+		return columns.Code{Domain: in.Domain(c.of(r, i))}, nil, true
+	}
+	return c.own[0], c.own, true
 }

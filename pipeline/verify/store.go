@@ -6,76 +6,92 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash/maphash"
 	"slices"
 
-	"github.com/linkforge/bulk/canon"
 	"github.com/linkforge/bulk/codegen"
 	"github.com/linkforge/bulk/pipeline/extsort"
 	"github.com/linkforge/bulk/pipeline/legacy"
 	"github.com/linkforge/bulk/pipeline/manifest"
 	"github.com/linkforge/bulk/pipeline/outcome"
-	"github.com/linkforge/bulk/pipeline/packed"
 	"github.com/linkforge/bulk/sink"
 )
 
 // storeName stands for the store in findings.
 const storeName = "store"
 
-// A storeChecker moves over all links of the store, and side by side over the links that
-// should be there.
-type storeChecker struct {
-	*verifier
-	runs   *storeRuns
-	wanted *claimCursor // links of the mapping, and codes that must have an owner
-	number int64        // of the link in the store's order, from 1
-	all    bool         // the wanted links are all links of the run: any other link with its ID is too many
-	bare   int64        // links of the run that no row of the mapping has, so far
-	gone   int64        // further links that no row has, which the store does not have any more
-	sum    uint64       // of bare
-	first  bool         // it meets them
+// A storeCheck compares the store with the run.
+type storeCheck struct {
+	findings *findings
+	run      *run
+	store    sink.Store
+	reports  *reports
+	sorts    *sorters
+	sums     linkSummer
+	created  uint64 // sum of all links that the run created, but for those that no row has
+	workers  int
+	digest   string // of the manifest
+	version  string // of this program
+}
+
+// stored is what the store says of the run.
+type stored struct {
+	undone bool
 	since  Since
 }
 
-// verifyStore checks every link of the store by itself, and that every link of
+// A storeMatcher moves over all links of the store, and side by side over the links that
+// should be there.
+type storeMatcher struct {
+	findings *findings
+	run      *run
+	runs     *storeRuns
+	schemes  *schemes
+	version  string       // of this program
+	wanted   *claimCursor // links of the mapping, and codes that must have an owner
+	number   int64        // of the link in the store's order, from 1
+	all      bool         // the wanted links are all links of the run: any other link with its ID is too many
+	sums     linkSummer   // of bare
+	bare     int64        // links of the run that no row of the mapping has, so far
+	gone     int64        // further links that no row has, which the store does not have any more
+	sum      uint64       // of bare
+	first    bool         // it meets them
+	since    Since
+}
+
+// check checks every link of the store by itself, and that every link of
 // the mapping is there as the run stored it.
 //
 // For links that the run created, both sides add up keyed digests. If the sums agree, the
 // links agree, with a chance of 2^-64 to be wrong. If they differ, these links of the mapping
 // are sorted, and the store is listed once more. Existing links and owners of codes are
-// always sorted.
-func (v *verifier) verifyStore(ctx context.Context) (err error) {
-	runs, err := v.findRun(ctx)
+// always sorted. What the store says goes into to.
+func (c *storeCheck) check(ctx context.Context, to *stored) (err error) {
+	runs, err := c.findRun(ctx)
 	if err != nil {
 		return err
 	}
 	if runs.unknown {
-		defer v.tellOnce()
+		defer c.findings.tellOnce()
 	}
-	if err := v.stored.Finish(ctx); err != nil {
+	to.undone = runs.undone
+	if err := c.sorts.stored.Finish(ctx); err != nil {
 		return err
 	}
-	low := v.newSorter(compareClaims)
-	defer func() { err = errors.Join(err, low.Close()) }()
-	c := &storeChecker{verifier: v, runs: runs, wanted: &claimCursor{Cursor: v.stored.Cursor(ctx, 0), v: v}, first: true}
-	defer c.wanted.Close()
-	aliases := v.newSorter(bytes.Compare)
-	defer func() { err = errors.Join(err, aliases.Close()) }()
-	created, err := v.checkStore(ctx, c, low, aliases)
+	low, aliases := c.sorts.new(compareClaims), c.sorts.new(bytes.Compare)
+	defer func() { err = errors.Join(err, low.Close(), aliases.Close()) }()
+	schemes := &schemes{findings: c.findings, run: c.run, runs: runs}
+	s := c.newMatcher(ctx, runs, schemes, c.sorts.stored)
+	defer s.wanted.claims.Close()
+	s.first = true
+	created, aliased, err := c.links(ctx, s, low, aliases, &to.since)
 	if err != nil {
 		return err
 	}
-	v.result.Since.add(&c.since)
-	v.created.Add(c.sum)
-	if want := v.run.bareCreated(); runs.ours != 0 && !v.result.Undone && !v.broken.Load() && (c.bare > want || c.bare+c.gone < want) {
-		v.wrong(BadCount, "links_created", v.run.manifest.Counts.Created+c.bare, v.run.links())
-	}
-	if v.result.Undone && created == v.created.Load() && v.run.manifest.Counts.Created > 0 {
-		v.doubt(storeName, int64(runs.ours)).wrong(Unexplained, "state",
-			"finished: all its links are there, unless others changed them or refer to them", string(sink.Undone))
-	}
-	if (runs.ours == 0 || created != v.created.Load()) && v.run.stores() && !v.broken.Load() {
-		if err := v.compareCreated(ctx, runs); err != nil {
+	to.since.add(&s.since)
+	same := created == c.created+s.sum
+	c.checkCreated(s, same)
+	if (runs.ours == 0 || !same) && c.run.stores() && !c.reports.broken.Load() {
+		if err := c.compareCreated(ctx, runs, schemes, &to.since); err != nil {
 			return err
 		}
 	}
@@ -83,25 +99,43 @@ func (v *verifier) verifyStore(ctx context.Context) (err error) {
 		return err
 	}
 	if low.Len() > 0 {
-		if err := v.listAgain(ctx, runs, low, false); err != nil {
+		if err := c.listAgain(ctx, c.newMatcher(ctx, runs, schemes, low), &to.since); err != nil {
 			return err
 		}
 	}
-	return v.verifyAliases(ctx, runs, aliases)
+	return c.checkAliases(ctx, runs, aliased, aliases)
 }
 
-// verifyAliases checks that the store has the link of each of its aliases, unless that may have been
+// newMatcher returns what meets the wanted links of a sort, which it reads.
+func (c *storeCheck) newMatcher(ctx context.Context, runs *storeRuns, schemes *schemes, wanted *extsort.Sorter) *storeMatcher {
+	return &storeMatcher{findings: c.findings, run: c.run, runs: runs, schemes: schemes, version: c.version, sums: c.sums,
+		wanted: &claimCursor{claims: wanted.Cursor(ctx, 0), groups: c.sorts.groups}}
+}
+
+// checkCreated checks how many links the run created, once s has met all; same: they are those of
+// the mapping.
+func (c *storeCheck) checkCreated(s *storeMatcher, same bool) {
+	undone := s.runs.undone
+	if want := c.run.bareCreated(); s.runs.ours != 0 && !undone && !c.reports.broken.Load() && (s.bare > want || s.bare+s.gone < want) {
+		c.findings.wrong(BadCount, "links_created", c.run.manifest.Counts.Created+s.bare, c.run.links())
+	}
+	if undone && same && c.run.manifest.Counts.Created > 0 {
+		c.findings.doubt(storeName, int64(s.runs.ours)).wrong(Unexplained, "state",
+			"finished: all its links are there, unless others changed them or refer to them", string(sink.Undone))
+	}
+}
+
+// checkAliases checks that the store has the link of each of its aliases, unless that may have been
 // swept. Layout of both in the sort, where the group is the workspace and the key the beginning of the
 // link's url_key:
 //
 //	url_key 16 | 0, of a link; 1 | number in the store's order uvarint | code, of an alias
-func (v *verifier) verifyAliases(ctx context.Context, runs *storeRuns, both *extsort.Sorter) error {
-	if v.aliased.Load() {
-		w := both.NewWriter()
-		c := &checker{verifier: v}
-		if err := v.cfg.Store.Scan(ctx, func(l *sink.Stored) error {
+func (c *storeCheck) checkAliases(ctx context.Context, runs *storeRuns, aliased bool, both *extsort.Sorter) error {
+	if aliased {
+		w, groups := both.NewWriter(), newGrouper(c.sorts.groups)
+		if err := c.store.Scan(ctx, func(l *sink.Stored) error {
 			if !l.Alias {
-				fileKey(w, c.group(l.Workspace), l.Key, []byte{0})
+				fileKey(w, groups.id(l.Workspace), l.Key, []byte{0})
 			}
 			return w.Err()
 		}); err != nil {
@@ -119,9 +153,9 @@ func (v *verifier) verifyAliases(ctx context.Context, runs *storeRuns, both *ext
 		key, rec := sink.Key(list.Record()), list.Record()[len(link):]
 		if rec[0] == 0 {
 			link, group, known = key, list.Group(), true
-		} else if (!known || key != link || group != list.Group()) && !runs.ruled[v.groups.name(list.Group())] {
+		} else if (!known || key != link || group != list.Group()) && !runs.ruled[c.sorts.groups.name(list.Group())] {
 			number, n := binary.Uvarint(rec[1:])
-			v.fault(storeName, int64(number)).of([]byte(v.groups.name(list.Group())), rec[1+n:]).wrong(StoreAlias, "short_code", "a link of the alias's URL", string(rec[1+n:]))
+			c.findings.fault(storeName, int64(number)).of([]byte(c.sorts.groups.name(list.Group())), rec[1+n:]).wrong(StoreAlias, "short_code", "a link of the alias's URL", string(rec[1+n:]))
 		}
 	}
 	return list.Err()
@@ -131,35 +165,36 @@ func fileKey(w *extsort.Writer, group uint32, key sink.Key, rest []byte) {
 	copy(w.Reserve(group, binary.BigEndian.Uint64(key[:]), len(key)+len(rest)), append(key[:], rest...))
 }
 
-// checkStore meets the links of the store with the wanted ones while workers check
-// each by itself, and returns the sum of those that the run created. The lower
-// codes of links that have a salt go into low, aliases into aliases.
-func (v *verifier) checkStore(ctx context.Context, c *storeChecker, low, aliases *extsort.Sorter) (created uint64, err error) {
-	workers := make([]*linkChecker, v.cfg.Workers)
+// links lets s meet the links of the store with the wanted ones while workers check
+// each by itself, and returns the sum of those that the run created, and whether there are aliases. The
+// lower codes of links that have a salt go into low, aliases into aliases.
+func (c *storeCheck) links(ctx context.Context, s *storeMatcher, low, aliases *extsort.Sorter, since *Since) (created uint64, aliased bool, err error) {
+	workers := make([]*linkChecker, c.workers)
 	for i := range workers {
-		workers[i] = &linkChecker{checker: &checker{verifier: v}, runs: c.runs, low: low.NewWriter(), aliases: aliases.NewWriter()}
+		workers[i] = &linkChecker{findings: c.findings, run: c.run, runs: s.runs, schemes: s.schemes, codes: newCoder(c.run), groups: newGrouper(c.sorts.groups),
+			sums: c.sums, low: low.NewWriter(), aliases: aliases.NewWriter()}
 	}
 	err = inBlocks(ctx, len(workers), func(block *storedLinks, send func(*storedLinks) (*storedLinks, error)) error {
-		if err := c.list(ctx, block, send); err != nil {
+		if err := s.list(block, send, func(visit func(*sink.Stored) error) error { return c.scan(ctx, s.runs, visit) }); err != nil {
 			return err
 		}
-		return c.rest()
+		return s.rest()
 	}, func(worker int, block *storedLinks) {
 		for i := range block.list {
-			workers[worker].link(&block.list[i], block.first+int64(i))
+			workers[worker].check(&block.list[i], block.first+int64(i))
 		}
 	})
 	for _, w := range workers {
-		created += w.created
-		v.result.Since.add(&w.since)
+		created, aliased = created+w.created, aliased || w.aliased
+		since.add(&w.since)
 	}
-	return created, err
+	return created, aliased, err
 }
 
-// list meets every link of the store, and sends them to the workers.
-func (c *storeChecker) list(ctx context.Context, block *storedLinks, send func(*storedLinks) (*storedLinks, error)) error {
+// list meets every link that scan visits, and sends them to the workers.
+func (c *storeMatcher) list(block *storedLinks, send func(*storedLinks) (*storedLinks, error), scan func(visit func(*sink.Stored) error) error) error {
 	block.reset(1)
-	err := c.scan(ctx, c.runs, func(l *sink.Stored) (err error) {
+	err := scan(func(l *sink.Stored) (err error) {
 		if err := c.meet(l); err != nil {
 			return err
 		}
@@ -215,16 +250,16 @@ func (b *storedLinks) keep(cells ...*[]byte) {
 
 // compareCreated compares the links of the mapping that the run created, one by
 // one, with those of the store.
-func (v *verifier) compareCreated(ctx context.Context, runs *storeRuns) (err error) {
-	created := v.newSorter(compareClaims)
+func (c *storeCheck) compareCreated(ctx context.Context, runs *storeRuns, schemes *schemes, since *Since) (err error) {
+	created := c.sorts.new(compareClaims)
 	defer func() { err = errors.Join(err, created.Close()) }()
-	w := &checker{verifier: v, wanted: created.NewWriter()}
-	if err := v.eachLink(ctx, func(l *link) {
+	w := newWantWriter(c.run, newGrouper(c.sorts.groups), c.sums.seed, created)
+	if err := c.reports.eachLink(ctx, func(l *link) {
 		if l.Outcome == outcome.Created {
-			w.want(l)
+			w.file(l)
 		}
-		if l.Alias && v.run.bareCreated() > 0 { // no row may have it, and it was looked at before
-			file(w.wanted, w.group(l.Workspace), &claim{what: elsewhere, row: l.Number, code: l.LinkCode, canonical: l.Canonical})
+		if l.Alias && c.run.bareCreated() > 0 { // no row may have it, and it was looked at before
+			file(w.to, w.groups.id(l.Workspace), &claim{what: elsewhere, row: l.Number, code: l.LinkCode, canonical: l.Canonical})
 		}
 	}); err != nil {
 		return err
@@ -232,57 +267,24 @@ func (v *verifier) compareCreated(ctx context.Context, runs *storeRuns) (err err
 	if err := created.Finish(ctx); err != nil {
 		return err
 	}
-	return v.listAgain(ctx, runs, created, true)
+	s := c.newMatcher(ctx, runs, schemes, created)
+	s.all = true
+	return c.listAgain(ctx, s, since)
 }
 
-// listAgain meets the links of the store with other wanted ones.
-func (v *verifier) listAgain(ctx context.Context, runs *storeRuns, wanted *extsort.Sorter, all bool) error {
-	c := &storeChecker{verifier: v, runs: runs, wanted: &claimCursor{Cursor: wanted.Cursor(ctx, 0), v: v}, all: all}
-	defer c.wanted.Close()
-	if err := v.scan(ctx, runs, c.meet); err != nil {
+// listAgain lets s meet the links of the store with other wanted ones.
+func (c *storeCheck) listAgain(ctx context.Context, s *storeMatcher, since *Since) error {
+	defer s.wanted.claims.Close()
+	if err := c.scan(ctx, s.runs, s.meet); err != nil {
 		return err
 	}
-	err := c.rest()
-	v.result.Since.add(&c.since)
+	err := s.rest()
+	since.add(&s.since)
 	return err
 }
 
-// want files a link of the mapping that the store must have.
-func (w *checker) want(r *link) {
-	w.beyond = w.run.storedAs(w.beyond[:0], r)
-	w.wantAs(r, 0, w.beyond)
-}
-
-// wantAs does so for a link of which storedAs says this.
-func (w *checker) wantAs(r *link, flags claimFlags, beyond []byte) {
-	c := w.holding(r, flags)
-	c.owner = beyond
-	file(w.wanted, w.group(r.Workspace), c)
-}
-
-// originalOf returns the original URL as the store has it; nil: none, since it is the canonical one.
-func (r *run) originalOf(l *link) []byte {
-	text := r.terms.URLs.Complete(l.Original)
-	if bytes.Equal(text, l.Canonical) {
-		return nil
-	}
-	return canon.EscapeInvalid(text)
-}
-
-// sumCreated returns the sum of a link as the run created it; beyond is of storedAs or hasAs.
-func (w *checker) sumCreated(workspace, code, canonical, beyond []byte, alias bool) uint64 {
-	w.input = w.input[:0]
-	if alias {
-		w.input = append(w.input, 0)
-	}
-	for _, cell := range [...][]byte{workspace, code, canonical, beyond} {
-		w.input = packed.AppendCell(w.input, cell)
-	}
-	return maphash.Bytes(w.seed, w.input)
-}
-
 // meet meets a link of the store with the wanted ones.
-func (c *storeChecker) meet(l *sink.Stored) error {
+func (c *storeMatcher) meet(l *sink.Stored) error {
 	c.number++
 	for ; c.wanted.more() && c.wanted.compare(l) < 0; c.wanted.next() {
 		c.missing()
@@ -293,33 +295,33 @@ func (c *storeChecker) meet(l *sink.Stored) error {
 		c.same(&c.wanted.claim, l)
 	}
 	if c.all && !found && l.Run == c.runs.ours && c.runs.ours != 0 {
-		c.fault(storeName, c.number).of(l.Workspace, l.Code).wrong(StoreExtra, "run_id", fmt.Sprint("only links of run ", c.runs.ours, " that its mapping has as created"), string(l.Code))
+		c.findings.fault(storeName, c.number).of(l.Workspace, l.Code).wrong(StoreExtra, "run_id", fmt.Sprint("only links of run ", c.runs.ours, " that its mapping has as created"), string(l.Code))
 	}
-	return c.wanted.Err()
+	return c.wanted.claims.Err()
 }
 
 // rest are the wanted links after the last of the store.
-func (c *storeChecker) rest() error {
+func (c *storeMatcher) rest() error {
 	for ; c.wanted.more(); c.wanted.next() {
 		c.missing()
 	}
-	return c.wanted.Err()
+	return c.wanted.claims.Err()
 }
 
-func (c *storeChecker) missing() {
+func (c *storeMatcher) missing() {
 	w, workspace := &c.wanted.claim, []byte(c.wanted.group)
 	owner := "an owner of " + string(w.code) + " in the store"
 	switch {
 	case w.what == elsewhere:
 	case w.what == line:
-		c.doubt(manifest.CollisionsName, w.row).of(workspace, w.code).wrong(Unexplained, "owner", owner, string(w.canonical))
-	case (w.what == refused || w.what == full) && !c.run.listed: // it may be blocked
+		c.findings.doubt(manifest.CollisionsName, w.row).of(workspace, w.code).wrong(Unexplained, "owner", owner, string(w.canonical))
+	case (w.what == refused || w.what == full) && !c.run.coding.listed: // it may be blocked
 	case w.what == refused:
-		c.doubt(manifest.RejectsName, w.row).of(workspace, w.code).wrong(Unexplained, "reason", owner, outcome.CodeSpaceExhausted)
+		c.findings.doubt(manifest.RejectsName, w.row).of(workspace, w.code).wrong(Unexplained, "reason", owner, outcome.CodeSpaceExhausted)
 	case w.what == full || w.what == lost || w.what == taken:
-		c.doubt(c.fileOf(w), w.row).of(workspace, w.code).wrong(Unexplained, "short_code", owner, string(w.canonical))
+		c.findings.doubt(c.fileOf(w), w.row).of(workspace, w.code).wrong(Unexplained, "short_code", owner, string(w.canonical))
 	case w.what == needs: // of a link that only the store has
-		c.doubt(storeName, w.row).of(workspace, w.code).wrong(Unexplained, "short_code", owner, string(w.canonical))
+		c.findings.doubt(storeName, w.row).of(workspace, w.code).wrong(Unexplained, "short_code", owner, string(w.canonical))
 	case c.run.terms.DryRun && w.flags&bare != 0 && c.bare < c.run.bareCreated(): // it would have made this one
 		c.bare++
 	default:
@@ -333,26 +335,16 @@ func (c *storeChecker) missing() {
 
 // mapped returns where a link of the mapping is found fault with. If the store does not know the run,
 // that would be one line for each link: only one of each kind is kept.
-func (c *storeChecker) mapped(w *claim) spot {
-	here := c.fault(c.run.mapping, w.row)
+func (c *storeMatcher) mapped(w *claim) spot {
+	here := c.findings.fault(c.run.mapping, w.row)
 	if c.runs.unknown {
-		here.to = &c.once
+		here.to = &c.findings.once
 	}
 	return here
 }
 
-// tellOnce tells of the faults of which one of each kind was kept.
-func (v *verifier) tellOnce() {
-	for _, f := range v.once.first {
-		if more := v.once.kinds[f.Kind] - 1; more > 0 {
-			f.Expected += manifest.Text(fmt.Sprintf(" (%d more faults are of this kind)", more))
-		}
-		v.faults.add(f)
-	}
-}
-
 // fileOf returns the report that a claim is from.
-func (c *storeChecker) fileOf(w *claim) string {
+func (c *storeMatcher) fileOf(w *claim) string {
 	if w.what == refused || w.what == taken || w.flags&isReject != 0 {
 		return manifest.RejectsName
 	}
@@ -360,10 +352,10 @@ func (c *storeChecker) fileOf(w *claim) string {
 }
 
 // sameLost compares a row that has lost its legacy code with the link that has it in the store.
-func (c *storeChecker) sameLost(w *claim, l *sink.Stored) {
-	here, name := c.fault(c.fileOf(w), w.row).of(l.Workspace, l.Code), "legacy_code"
+func (c *storeMatcher) sameLost(w *claim, l *sink.Stored) {
+	here, name := c.findings.fault(c.fileOf(w), w.row).of(l.Workspace, l.Code), "legacy_code"
 	if !c.isBefore(l) {
-		here = c.doubt(c.fileOf(w), w.row).of(l.Workspace, l.Code)
+		here = c.findings.doubt(c.fileOf(w), w.row).of(l.Workspace, l.Code)
 	}
 	if w.what == taken {
 		name = "detail"
@@ -377,23 +369,23 @@ func (c *storeChecker) sameLost(w *claim, l *sink.Stored) {
 	switch detail := outcome.CodeTakenDetail(w.code, l.Canonical); {
 	case bytes.Equal(w.canonical, l.Canonical):
 		here.wrong(kind(BadLegacy), name, "a code of another URL", string(w.code))
-	case w.what == taken && string(w.owner) != detail && c.cfg.Version == c.run.manifest.Version:
+	case w.what == taken && string(w.owner) != detail && c.version == c.run.manifest.Version:
 		here.wrong(kind(BadDetail), name, detail, string(w.owner))
 	}
 }
 
 // same compares a link of the mapping, or the owner of a code, with what the store
 // has.
-func (c *storeChecker) same(w *claim, l *sink.Stored) {
+func (c *storeMatcher) same(w *claim, l *sink.Stored) {
 	if w.what == line && !bytes.Equal(w.canonical, l.Canonical) {
 		if c.isBefore(l) {
-			c.fault(manifest.CollisionsName, w.row).of(l.Workspace, l.Code).wrong(BadOwner, "owner", string(l.Canonical), string(w.canonical))
+			c.findings.fault(manifest.CollisionsName, w.row).of(l.Workspace, l.Code).wrong(BadOwner, "owner", string(l.Canonical), string(w.canonical))
 		} else { // another URL may have had the code when the run was made
-			c.doubt(manifest.CollisionsName, w.row).of(l.Workspace, l.Code).wrong(Unexplained, "owner", string(l.Canonical), string(w.canonical))
+			c.findings.doubt(manifest.CollisionsName, w.row).of(l.Workspace, l.Code).wrong(Unexplained, "owner", string(l.Canonical), string(w.canonical))
 		}
 	}
 	if w.what == refused && bytes.Equal(w.canonical, l.Canonical) && codegen.Sum(codegen.AppendIdentity(nil, w.canonical, l.Workspace, w.parts, 0)).Key() == l.Key && c.isBefore(l) {
-		c.fault(manifest.RejectsName, w.row).of(l.Workspace, l.Code).wrong(BadReason, "reason", "no link of "+string(w.canonical)+" in the store", outcome.CodeSpaceExhausted)
+		c.findings.fault(manifest.RejectsName, w.row).of(l.Workspace, l.Code).wrong(BadReason, "reason", "no link of "+string(w.canonical)+" in the store", outcome.CodeSpaceExhausted)
 	}
 	if w.what == lost || w.what == taken {
 		c.sameLost(w, l)
@@ -404,7 +396,7 @@ func (c *storeChecker) same(w *claim, l *sink.Stored) {
 }
 
 // countGone counts a link of the mapping that the store does not have any more.
-func (c *storeChecker) countGone(w *claim) {
+func (c *storeMatcher) countGone(w *claim) {
 	c.since.Gone++
 	if w.flags&bare != 0 {
 		c.gone++
@@ -412,13 +404,13 @@ func (c *storeChecker) countGone(w *claim) {
 }
 
 // sameLink compares a link of the mapping with the one that has its code in the store.
-func (c *storeChecker) sameLink(w *claim, l *sink.Stored) {
+func (c *storeMatcher) sameLink(w *claim, l *sink.Stored) {
 	if c.isAnother(w, l) {
 		c.countGone(w)
 		return
 	}
-	if !c.result.Undone {
-		c.checkScheme(c.runs, c.wanted.group)
+	if !c.runs.undone {
+		c.schemes.check(c.wanted.group)
 	}
 	here := c.mapped(w).of(l.Workspace, l.Code)
 	if !bytes.Equal(w.canonical, l.Canonical) {
@@ -428,12 +420,12 @@ func (c *storeChecker) sameLink(w *claim, l *sink.Stored) {
 		here.wrong(StoreDiffers, "kind", legacy.KindOf(alias), legacy.KindOf(l.Alias))
 	}
 	if w.flags&bare != 0 && l.Run == c.runs.ours && c.runs.ours != 0 && c.run.bareCreated() > 0 {
-		if c.run.ruled { // which row speaks for it, the mapping does not tell
+		if c.run.ruling.ruled { // which row speaks for it, the mapping does not tell
 			w.owner = c.run.hasAs(nil, l)
 		}
 		if w.created = true; c.first {
 			c.bare++
-			c.sum += (&checker{verifier: c.verifier}).sumCreated(l.Workspace, w.code, w.canonical, w.owner, false)
+			c.sum += c.sums.sum(l.Workspace, w.code, w.canonical, w.owner, false)
 		}
 	}
 	if !w.created {
@@ -449,127 +441,4 @@ func (c *storeChecker) sameLink(w *claim, l *sink.Stored) {
 	if c.runs.ours != 0 && l.Run != c.runs.ours {
 		here.wrong(StoreDiffers, "run_id", fmt.Sprint(c.runs.ours), fmt.Sprint(l.Run))
 	}
-}
-
-// lenient returns the profile that rejects least and has the same forms as p: other runs may have
-// had other options.
-func lenient(p canon.Profile) canon.Profile {
-	p.KeepUserinfo, p.MaxLength = true, 0
-	return p
-}
-
-// saltOfAny is the highest salt that is tried to explain a link that only the store has. A
-// run with more retries may have made it.
-const saltOfAny = 1000
-
-// A linkChecker checks single links of the store, for one goroutine.
-type linkChecker struct {
-	*checker
-	runs    *storeRuns
-	low     *extsort.Writer
-	aliases *extsort.Writer
-	since   Since
-	checked string // the last workspace whose scheme was compared
-	of      string // the workspace that scheme is of; "": none yet
-	scheme  codegen.Scheme
-	makes   bool // codes of scheme can be made
-}
-
-func (c *linkChecker) link(l *sink.Stored, number int64) {
-	here := c.fault(storeName, number).of(l.Workspace, l.Code)
-	h := c.hash(l.Canonical, l.Workspace, nil, 0)
-	key := h.Key()
-	if base := key; (l.Alias || l.Base != sink.Key{}) && l.Base != base {
-		here.wrong(StoreKey, "base_key", fmt.Sprintf("%x", base), fmt.Sprintf("%x", l.Base))
-	}
-	parts, known := partsOf(l)
-	switch {
-	case l.Alias:
-		c.aliased.Store(true)
-		fileKey(c.aliases, c.group(l.Workspace), key, append(binary.AppendUvarint([]byte{1}, uint64(number)), l.Code...))
-		c.input = codegen.AppendAlias(c.input[:0], l.Canonical, l.Workspace, l.Code)
-		key = codegen.Sum(c.input).Key()
-	case !known:
-		key = l.Key
-	case len(parts) > 0:
-		h = c.hash(l.Canonical, l.Workspace, parts, 0)
-		key = h.Key()
-	}
-	if key != l.Key {
-		here.wrong(StoreKey, "url_key", fmt.Sprintf("%x", key), fmt.Sprintf("%x", l.Key))
-	}
-	original := l.Original
-	if original == nil {
-		original = l.Canonical
-	}
-	profile, ok := c.runs.profiles[string(l.Workspace)]
-	if !ok {
-		profile = lenient(canon.Profile{})
-	}
-	var err error
-	if c.canon, err = profile.Append(c.canon[:0], original); err == canon.TooLong && len(original) > 1<<16 {
-		// Escaped bytes have made it longer than any input.
-		c.canon, err = profile.Append(c.canon[:0], l.Canonical)
-	}
-	if err != nil || !bytes.Equal(c.canon, l.Canonical) {
-		here.wrong(StoreCanonical, "canonical_url", string(c.canon), string(l.Canonical))
-	}
-	if run, ok := c.runs.byID[l.Run]; ok && l.Run != c.runs.ours && !run.KeepCreated && !l.Created.Equal(run.AsOf) {
-		here.wrong(StoreRun, "created_at", "as_of of run "+fmt.Sprint(l.Run)+", "+timeText(run.AsOf), timeText(l.Created))
-	}
-	if l.Run == c.runs.ours {
-		if c.since.see(l, c.runs.ours); string(l.Workspace) != c.checked {
-			c.checked = string(l.Workspace)
-			c.checkScheme(c.runs, c.checked)
-		}
-		c.beyond = c.run.hasAs(c.beyond[:0], l)
-		c.created += c.sumCreated(l.Workspace, l.Code, l.Canonical, c.beyond, l.Alias)
-	}
-	if string(l.Workspace) != c.of {
-		c.of = string(l.Workspace)
-		c.scheme, c.makes = c.schemeOf(c.runs, c.of)
-	}
-	if l.Alias || !known || !c.makes {
-		return
-	}
-	scheme := c.scheme
-	if scheme.Name() != codegen.Name {
-		c.input = codegen.AppendIdentity(c.input[:0], l.Canonical, l.Workspace, parts, 0)
-		h = scheme.Sum(c.input)
-	}
-	if c.code = scheme.AppendCode(c.code[:0], h); bytes.Equal(c.code, l.Code) {
-		return
-	}
-	most, kept := max(c.run.mostSalt, saltOfAny), c.mayKeep(l.Run)
-	switch {
-	case kept && l.Run == c.runs.ours && len(l.Code) != c.run.length:
-		return
-	case kept && l.Run == c.runs.ours:
-		most = c.run.retries
-	case kept: // or made with more retries
-		most = c.run.mostSalt
-	}
-	salt := scheme.SaltOf(l.Canonical, slices.Concat(l.Workspace, parts), l.Code, most)
-	if salt < 0 && !kept {
-		here.wrong(StoreCode, "short_code", "a code of its URL", string(l.Code))
-	}
-	if !c.run.listed { // they may be blocked
-		return
-	}
-	scheme, err = scheme.WithLength(len(l.Code))
-	for s := 0; s < salt && err == nil; s++ {
-		c.input = codegen.AppendIdentity(c.input[:0], l.Canonical, l.Workspace, parts, s)
-		code := scheme.AppendCode(nil, scheme.Sum(c.input))
-		if c.run.maker.Word(code) != "" {
-			continue
-		}
-		file(c.low, c.group(l.Workspace), &claim{what: needs, salt: s, row: number, code: code, canonical: l.Canonical})
-	}
-}
-
-// mayKeep reports whether a run may have kept a code that no salt gives. The store does not tell
-// of other runs whether they kept any.
-func (c *linkChecker) mayKeep(run int32) bool {
-	_, known := c.runs.byID[run]
-	return known && (run != c.runs.ours || c.run.mode().Keeps())
 }

@@ -404,6 +404,10 @@ func TestVerifyRejects(t *testing.T) {
 			t.Errorf("%s: found %+v", name, found)
 		}
 	}
+	put(t, "rejects.csv", append(slices.Clone(good[:3]), `a.csv,"`))
+	if v := verified(t, verify.Config{}); v.Kinds[verify.Damaged] != 1 || v.Rejects != 0 {
+		t.Errorf("damaged after two rejects: %d rejects, found %+v", v.Rejects, v.Findings)
+	}
 }
 
 // A mapping that is checked in several stretches is checked where one ends, too.

@@ -6,26 +6,37 @@
 // of the check proves and what it must believe. Nothing is changed, and the files are not
 // trusted: they may come from anybody.
 //
-// The way through: the manifest says how rows were made (manifest.go). Mapping, rejects and
-// collisions are then checked side by side, row by row; what one row says about the code of
-// another is sorted by code and met at the end (claims.go, slots.go). Rows that were held
-// against links with link rules are sorted by identity, and held against them once more
-// (held.go). Inputs (inputs.go, sums.go) and store (store.go) are compared by adding up digests
-// first, and are sorted only if the sums differ.
+// The way through, a file or a group of files for each stage: the manifest says how rows were made
+// (manifest.go, and scheme.go, legacy.go, rules.go and migration.go for its features). Run, in this
+// file, makes each check with what it needs; a check finds (finding.go), and what it says to later ones
+// it returns, or puts into a sort (sorters.go). Most make codes (coder.go).
+//
+//   - reports: the files are there, have their digests and can be read; which rows of the inputs they
+//     have; and that the counts of all rows agree (reports.go, reports_*.go).
+//   - mapping: each row by itself and against the row before (mapping_rows.go); its code
+//     (mapping_codes.go), its cells in the input (mapping_cells.go), the order (mapping_order.go,
+//     mapping_sorted.go), rows of one URL with kept codes (mapping_urls.go), numbers (mapping_numbers.go).
+//   - rejects: why each row was rejected (rejects.go), and of dead links (rejects_dead.go).
+//   - codes: what one row says about the code of another is sorted by code (codes_claims.go,
+//     codes_collisions.go) and met at the end (codes_slots.go).
+//   - held: rows that were held against links with link rules are sorted by identity, and held against
+//     them once more (held.go).
+//   - inputs: every row is made again from its record (inputs.go, inputs_*.go).
+//   - store: the run (store_runs.go), its links (store.go, store_wanted.go), what became of them
+//     (store_since.go), and each link by itself (store_links.go).
+//
+// Mapping, rejects and collisions are checked side by side. Inputs and store are compared by adding up
+// digests first, and are sorted only if the sums differ.
 package verify
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"hash/maphash"
 	"runtime"
 	"strings"
-	"sync"
-	"sync/atomic"
 
 	"github.com/linkforge/bulk/codegen"
-	"github.com/linkforge/bulk/pipeline/extsort"
 	"github.com/linkforge/bulk/pipeline/manifest"
 	"github.com/linkforge/bulk/pipeline/source"
 	"github.com/linkforge/bulk/sink"
@@ -52,7 +63,6 @@ type Config struct {
 const (
 	defaultSortMemory  = 256 << 20
 	defaultMaxFindings = 1000
-	sorters            = 5 // that share Config.Memory: claims, sorted, stored, and rows or two of verifyStore
 )
 
 // Result is what Run found.
@@ -77,35 +87,17 @@ type Result struct {
 // Failed returns the number of problems.
 func (v *Result) Failed() int64 { return int64(len(v.Findings)) + v.Unlisted }
 
-// A verifier is one call of Run. What is not safe for concurrent use is set before the
-// checks begin.
+// A verifier is one call of Run.
 type verifier struct {
-	*findings
-	cfg        Config
-	run        *run
-	books      books
-	unread     []string        // files of the manifest that cannot be read
-	inputs     []string        // paths, one for each input of the manifest; nil: they are not read again
-	other      []bool          // for each input: it cannot be read any more as the run read it
-	groups     groups          // the workspaces
-	claims     *extsort.Sorter // see claim
-	seed       maphash.Seed    // of all sums
-	rows       *extsort.Sorter // two records for each row of the inputs: the sums of the run and of the input; nil: sums are only added up
-	runTotal   atomic.Uint64   // sum of all rows of the run
-	inputTotal atomic.Uint64   // sum of all rows of the inputs
-	sorted     *extsort.Sorter // rows of a mapping that is in the order of the input; nil: it is in the order of the sort
-	stored     *extsort.Sorter // links and owners that the store must have; nil: the store is not compared
-	created    atomic.Uint64   // sum of all links that the run created
-	held       *extsort.Sorter // see heldRow; nil: rows were not held against links
-	numbered   *extsort.Sorter // of rows, as of fileNumber; nil: the scheme has no counter
-	telling    sync.Mutex      // guards told
-	told       told            // of legacy codes
-	bare       int64           // URLs of which no row is the link; only if legacy codes are kept
-	broken     atomic.Bool     // a file is missing or could not be read to the end
-	aliased    atomic.Bool     // the store has aliases
-	mixed      atomic.Bool     // the mapping is not in order
-	schemes    sync.Map        // workspaces whose scheme in the store was compared
-	result     Result
+	findings *findings
+	cfg      Config
+	run      *run
+	reports  *reports // nil: not yet
+	books    *books
+	inputs   *inputs      // nil: they are not read again
+	sorts    *sorters     // nil: not yet
+	seed     maphash.Seed // of all sums
+	result   Result
 }
 
 // Run computes everything again that the files of a run say, and returns what does not
@@ -116,7 +108,7 @@ type verifier struct {
 //
 // Run holds in memory a few blocks of rows for each worker, a bit for each row of the
 // inputs, the names of the workspaces (and 60 bytes of each for each worker), and up to
-// Config.Memory of what it sorts. It sorts claims on codes (see claims.go); for the store
+// Config.Memory of what it sorts. It sorts claims on codes (see codes_claims.go); for the store
 // the existing links; a mapping in the order of the input; if rows were held against links, some
 // 60 bytes of every row; and, if the run and its inputs differ, some 80 bytes of every row from both.
 func Run(ctx context.Context, cfg Config) (_ *Result, err error) {
@@ -139,7 +131,7 @@ func Run(ctx context.Context, cfg Config) (_ *Result, err error) {
 	v := newVerifier(cfg)
 	v.result.ManifestSHA256 = digest
 	if want := strings.ToLower(cfg.ManifestSHA256); want != "" && want != digest {
-		v.wrong(ManifestSum, "", want, digest)
+		v.findings.wrong(ManifestSum, "", want, digest)
 	}
 	defer func() { err = errors.Join(err, v.close()) }()
 	run, ok := understand(m, v.findings)
@@ -147,90 +139,140 @@ func Run(ctx context.Context, cfg Config) (_ *Result, err error) {
 		if err := run.take(cfg.Secret, cfg.Words); err != nil {
 			return nil, err
 		}
-		if err := v.all(ctx, run); err != nil {
+		if err := v.begin(run); err != nil {
+			return nil, err
+		}
+		if err := v.all(ctx); err != nil {
 			return nil, err
 		}
 	}
 	v.sayParts(run, ok)
 	v.result.DryRun, v.result.NoMapping = run.terms.DryRun, run.noMapping
-	v.result.Findings, v.result.Unlisted = v.faults.all()
-	v.result.Unexplained, v.result.MoreUnexplained = v.doubts.all()
-	v.result.Kinds = v.faults.kinds
+	v.result.Findings, v.result.Unlisted = v.findings.faults.all()
+	v.result.Unexplained, v.result.MoreUnexplained = v.findings.doubts.all()
+	v.result.Kinds = v.findings.faults.kinds
 	return &v.result, nil
 }
 
 func newVerifier(cfg Config) *verifier {
-	v := &verifier{findings: newFindings(cfg.MaxFindings), cfg: cfg, groups: groups{ids: map[string]uint32{}}, seed: maphash.MakeSeed()}
-	v.claims = v.newSorter(compareClaims)
-	if cfg.Store != nil {
-		v.stored = v.newSorter(compareClaims)
+	return &verifier{findings: newFindings(cfg.MaxFindings), cfg: cfg, seed: maphash.MakeSeed()}
+}
+
+// begin makes what the checks of a run share.
+func (v *verifier) begin(run *run) (err error) {
+	v.run, v.sorts, v.books = run, newSorters(&v.cfg, run), newBooks(run, v.findings)
+	if v.inputs, err = findInputs(&v.cfg, run.manifest, v.findings); err != nil {
+		return err
 	}
-	return v
+	v.reports, err = newReports(v.cfg.Dir, run, v.findings)
+	return err
 }
 
 // close deletes what the sorts have on disk.
 func (v *verifier) close() error {
-	var errs []error
-	for _, s := range []*extsort.Sorter{v.claims, v.stored, v.sorted, v.held, v.numbered} {
-		if s != nil {
-			errs = append(errs, s.Close())
-		}
+	if v.sorts == nil {
+		return nil
 	}
-	return errors.Join(errs...)
+	return v.sorts.close()
 }
+
+// broken reports whether a report is missing or could not be read to the end.
+func (v *verifier) broken() bool { return v.reports.broken.Load() }
 
 // all does every check. The reports are checked side by side. What must be compared in
 // another order is put into a sort meanwhile. Then come, one after the other, the inputs,
 // the counts, the owners of codes, and the store.
-func (v *verifier) all(ctx context.Context, run *run) (err error) {
-	v.run, v.books = run, newBooks(run.manifest.Inputs)
-	if run.mode().Keeps() {
-		if err := v.claims.Close(); err != nil {
-			return err
-		}
-		v.claims = v.newSorter(run.foldedClaims)
-	}
-	if run.spec.Counts && run.mapping != "" {
-		v.numbered = v.newSorter(compareNumbered)
-	}
-	if run.ruled && run.mapping != "" {
-		v.held = v.newSorter(bytes.Compare)
-	}
-	if err := v.findInputs(); err != nil {
-		return err
-	}
-	if v.unread, err = checkDir(v.cfg.Dir, run.manifest.Files, v.findings); err != nil {
-		return err
-	}
-	v.broken.Store(len(v.unread) > 0)
+func (v *verifier) all(ctx context.Context) error {
+	sums := v.newSums()
+	var rows mapped
+	var refused rejected
 	g, gctx := errgroup.WithContext(ctx)
-	g.Go(func() error { return v.checkDigests(gctx) })
+	g.Go(func() error { return v.reports.checkDigests(gctx) })
 	if v.run.mapping != "" {
-		g.Go(func() error { return v.verifyMapping(gctx) })
-		g.Go(func() error { return v.verifyCollisions(gctx) })
+		g.Go(func() error { return v.mapping(sums).check(gctx, &rows) })
+		g.Go(func() error { return verifyCollisions(gctx, v.reports, v.sorts) })
 	}
-	g.Go(func() error { return v.verifyRejects(gctx) })
+	g.Go(func() error { return v.rejects(sums).check(gctx, &refused) })
 	if err := g.Wait(); err != nil {
 		return err
 	}
+	v.result.Rows, v.result.Rejects, v.result.Since = rows.rows, refused.rows, refused.since
+	rows.told.merge(&refused.told)
 	if v.inputs != nil {
-		if err := v.verifyInputs(ctx); err != nil {
+		if err := v.records(sums).check(ctx, rows.sum+refused.sum); err != nil {
 			return err
 		}
 	}
-	if v.held != nil {
-		if err := v.verifyHeld(ctx); err != nil {
-			return err
-		}
+	if err := v.rowsHeld(ctx); err != nil {
+		return err
 	}
-	v.verifyComplete()
+	v.balance(&rows).check()
 	if v.run.mapping != "" {
-		if err := v.verifyClaims(ctx); err != nil {
+		if err := v.owners(&rows).check(ctx); err != nil {
 			return err
 		}
 	}
-	if v.stored == nil {
+	if v.cfg.Store == nil {
 		return nil
 	}
-	return v.verifyStore(ctx)
+	return v.stored(ctx, rows.created)
+}
+
+// rowsHeld checks the rows that were held against links, and gives the memory of their sort back.
+func (v *verifier) rowsHeld(ctx context.Context) error {
+	held := v.sorts.held
+	if held == nil {
+		return nil
+	}
+	v.sorts.held = nil
+	return errors.Join(verifyHeld(ctx, held, v.run, !v.broken(), v.findings), held.Close())
+}
+
+// stored compares the store with the run, of which created is the sum of the links that it created.
+func (v *verifier) stored(ctx context.Context, created uint64) error {
+	var found stored
+	err := v.links(created).check(ctx, &found)
+	v.result.Undone = found.undone
+	v.result.Since.add(&found.since)
+	return err
+}
+
+// joins reports whether only the inputs tell what parameters rows give. Then those of the mapping are
+// filed once the inputs are read.
+func (v *verifier) joins() bool {
+	return v.inputs != nil && v.sorts.held != nil && v.run.ruling.flags != nil && !v.run.terms.Carry
+}
+
+// Each of the following returns a check with what it needs.
+
+func (v *verifier) newSums() *sums {
+	if v.inputs == nil {
+		return nil
+	}
+	return &sums{run: v.run, seed: v.seed, details: v.cfg.Version == v.run.manifest.Version}
+}
+
+func (v *verifier) mapping(sums *sums) *mappingCheck {
+	return &mappingCheck{findings: v.findings, run: v.run, reports: v.reports, books: v.books, sorts: v.sorts, seed: v.seed, sums: sums, joins: v.joins(), workers: v.cfg.Workers}
+}
+
+func (v *verifier) rejects(sums *sums) *rejectCheck {
+	return &rejectCheck{findings: v.findings, run: v.run, reports: v.reports, books: v.books, sorts: v.sorts, sums: sums, store: v.cfg.Store, version: v.cfg.Version}
+}
+
+func (v *verifier) records(sums *sums) *inputCheck {
+	return &inputCheck{findings: v.findings, run: v.run, reports: v.reports, books: v.books, sorts: v.sorts, sums: sums, inputs: v.inputs, joins: v.joins(), source: v.cfg.Source, workers: v.cfg.Workers}
+}
+
+func (v *verifier) balance(rows *mapped) *balance {
+	return &balance{findings: v.findings, run: v.run, books: v.books, whole: !v.broken(), most: v.cfg.MaxFindings, told: &rows.told, bare: rows.bare}
+}
+
+func (v *verifier) owners(rows *mapped) *claimCheck {
+	return &claimCheck{findings: v.findings, run: v.run, reports: v.reports, sorts: v.sorts, version: v.cfg.Version, bare: rows.bare, mixed: rows.mixed}
+}
+
+func (v *verifier) links(created uint64) *storeCheck {
+	return &storeCheck{findings: v.findings, run: v.run, store: v.cfg.Store, reports: v.reports, sorts: v.sorts, sums: linkSummer{seed: v.seed}, created: created,
+		workers: v.cfg.Workers, digest: v.result.ManifestSHA256, version: v.cfg.Version}
 }

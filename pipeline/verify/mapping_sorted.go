@@ -32,10 +32,10 @@ import (
 // parameters, the parts of the identity, 0, and what rules.Params.Append writes. So the rows that the
 // sort tells apart by nothing but their cells and places come together, those that are not
 // duplicates before duplicates.
-func (w *checker) appendRow(dst []byte, l *link, faults []*readback.CellError) []byte {
+func (w *rowSorter) appendRow(dst []byte, l *link, faults []*readback.CellError) []byte {
 	dst = packed.AppendCell(dst, l.code0)
 	dst = packed.AppendCell(dst, l.Canonical)
-	dst = packed.AppendCell(dst, w.appendRest(w.code[:0], l))
+	dst = packed.AppendCell(dst, w.appendRest(w.text[:0], l))
 	dst = append(dst, byte(l.Outcome))
 	dst = binary.AppendUvarint(dst, uint64(l.Number))
 	dst = binary.AppendUvarint(dst, uint64(l.Salt+1))
@@ -47,7 +47,7 @@ func (w *checker) appendRow(dst []byte, l *link, faults []*readback.CellError) [
 	for _, cell := range l.Carried {
 		dst = packed.AppendNullable(dst, cell)
 	}
-	for _, c := range w.run.added {
+	for _, c := range w.run.codes.added {
 		dst = c.Append(dst, &l.Row)
 	}
 	for _, f := range faults {
@@ -57,18 +57,18 @@ func (w *checker) appendRow(dst []byte, l *link, faults []*readback.CellError) [
 }
 
 // appendRest appends the third text.
-func (w *checker) appendRest(dst []byte, l *link) []byte {
+func (w *rowSorter) appendRest(dst []byte, l *link) []byte {
 	switch {
-	case !w.run.mode().Keeps():
+	case !w.run.codes.mode.Keeps():
 	case l.Legacy == nil:
 		dst = append(dst, 1)
 	default:
 		dst = append(append(append(dst, 0), l.Legacy...), 0)
 	}
-	if w.run.flags() != nil {
+	if w.run.ruling.flags != nil {
 		dst = l.params.Append(append(append(dst, l.parts...), 0))
 	}
-	w.code = dst
+	w.text = dst
 	return dst
 }
 
@@ -89,32 +89,46 @@ func compareRows(a, b []byte) int {
 
 // sortMapping checks that the mapping is in the order of the input, and returns its rows in
 // the order of the sort, as far as their cells tell.
-func (v *verifier) sortMapping(ctx context.Context, m *readback.Mapping, rows rowReader) (*sortedReader, error) {
-	v.sorted = v.newSorter(compareRows)
-	if _, err := v.eachStretch(ctx, m, rows, (*checker).sort); err != nil {
+func (c *mappingCheck) sortMapping(ctx context.Context, m *readback.Mapping, rows rowReader) (*sortedReader, error) {
+	c.sorts.sorted = c.sorts.new(compareRows)
+	workers := make([]*rowSorter, c.workers)
+	for i := range workers {
+		workers[i] = &rowSorter{findings: c.findings, run: c.run, groups: newGrouper(c.sorts.groups), at: newWindow(newDeriver(c.run, m.Text)), to: c.sorts.sorted.NewWriter()}
+	}
+	if err := c.eachStretch(ctx, rows, func(worker int, s *stretch) { workers[worker].sort(s) }); err != nil {
 		return nil, err
 	}
-	if err := v.sorted.Finish(ctx); err != nil {
+	if err := c.sorts.sorted.Finish(ctx); err != nil {
 		return nil, err
 	}
-	return v.newSortedReader(ctx, m), nil
+	return newSortedReader(ctx, c.sorts.sorted, m, c.run, c.findings), nil
+}
+
+// A rowSorter puts rows of the mapping into the sort, for one goroutine.
+type rowSorter struct {
+	findings *findings
+	run      *run
+	groups   *grouper
+	at       window
+	to       *extsort.Writer
+	buf      []byte
+	text     []byte
 }
 
 // sort puts the rows of a stretch into the sort, and checks that each comes after the one
 // before.
-func (w *checker) sort(s *stretch) {
-	w.begin(s)
+func (w *rowSorter) sort(s *stretch) {
+	w.at.begin(s)
 	for i := range s.rows.Len() {
-		r := w.row
-		faults := s.rows.Row(i, &r.MappingRow)
-		w.derive(r)
-		rec := w.appendRow(w.input[:0], r, faults)
-		copy(w.filed.Reserve(w.group(r.Workspace), sortKey(r), len(rec)), rec)
-		w.input = rec
-		if w.old.known && cmp.Or(cmp.Compare(w.old.source, r.source), cmp.Compare(w.old.Row.Row, r.Row.Row)) > 0 {
-			w.found(BadOrder, "row", "after the row before", fmt.Sprint(r.Source, " ", r.Row.Row))
+		faults := w.at.load(s, i)
+		r, old := w.at.row, w.at.old
+		rec := w.appendRow(w.buf[:0], r, faults)
+		copy(w.to.Reserve(w.groups.id(r.Workspace), sortKey(r), len(rec)), rec)
+		w.buf = rec
+		if old.known && cmp.Or(cmp.Compare(old.source, r.source), cmp.Compare(old.Row.Row, r.Row.Row)) > 0 {
+			r.at(w.findings, w.run.mapping).wrong(BadOrder, "row", "after the row before", fmt.Sprint(r.Source, " ", r.Row.Row))
 		}
-		w.row, w.old = w.old, w.row
+		w.at.next()
 	}
 }
 
@@ -155,16 +169,19 @@ const (
 
 // A sortedReader reads the rows that were sorted.
 type sortedReader struct {
-	w      *checker // its row is that in hand, its old one the first of the URL
-	layout sortedRows
-	rows   *extsort.Cursor
-	group  uint32      // of the old row
-	class  []byte      // of the old row, the three texts
-	urls   *urlChecker // nil: no legacy codes are kept
+	findings *findings
+	at       window // its old row is the first of the URL
+	order    rowOrder
+	layout   sortedRows
+	rows     *extsort.Cursor
+	group    uint32      // of the old row
+	class    []byte      // of the old row, the three texts
+	urls     *urlChecker // nil: no legacy codes are kept
 }
 
-func (v *verifier) newSortedReader(ctx context.Context, m *readback.Mapping) *sortedReader {
-	return &sortedReader{w: v.newChecker(m), layout: sortedRows{file: v.run.mapping, added: v.run.added, carried: len(m.Carried)}, rows: v.sorted.Cursor(ctx, 0)}
+func newSortedReader(ctx context.Context, sorted *extsort.Sorter, m *readback.Mapping, run *run, found *findings) *sortedReader {
+	return &sortedReader{findings: found, at: newWindow(newDeriver(run, m.Text)), order: orderOf(run, m),
+		layout: sortedRows{file: run.mapping, added: run.codes.added, carried: len(m.Carried)}, rows: sorted.Cursor(ctx, 0)}
 }
 
 // read is a rowReader. It also checks that of rows that the sort tells apart by nothing but their
@@ -183,9 +200,9 @@ func (s *sortedReader) read(to *stretch) error {
 		}
 		rows.data = append(rows.data, rec...)
 		rows.ends = append(rows.ends, len(rows.data))
-		faults := s.layout.decode(rec, &s.w.row.MappingRow)
+		faults := s.layout.decode(rec, &s.at.row.MappingRow)
 		if s.urls != nil && len(faults) == 0 {
-			s.urls.add(&s.w.row.MappingRow)
+			s.urls.add(&s.at.row.MappingRow)
 		}
 		s.check(s.rows.Group(), rec)
 	}
@@ -198,17 +215,17 @@ func (s *sortedReader) next() (*readback.MappingRow, error) {
 	if err != nil {
 		return nil, err
 	}
-	if faults := s.layout.decode(rec, &s.w.row.MappingRow); len(faults) > 0 {
+	if faults := s.layout.decode(rec, &s.at.row.MappingRow); len(faults) > 0 {
 		return nil, faults[0]
 	}
-	return &s.w.row.MappingRow, nil
+	return &s.at.row.MappingRow, nil
 }
 
 // load returns the next record, valid until the next call. At the end the error is
 // io.EOF.
 func (s *sortedReader) load() ([]byte, error) {
 	if s.rows.Last() {
-		keep(&s.w.old.MappingRow)
+		keep(&s.at.old.MappingRow)
 	}
 	if !s.rows.Next() {
 		return nil, cmp.Or(s.rows.Err(), io.EOF)
@@ -256,7 +273,7 @@ func (s *sortedRows) decode(rec []byte, r *readback.MappingRow) (faults []*readb
 
 // check compares the row in hand, whose record is given, with the first that has the same texts.
 func (s *sortedReader) check(group uint32, rec []byte) {
-	w, rest := s.w, rec
+	w, rest := &s.at, rec
 	for range 3 {
 		_, rest = packed.CutCell(rest)
 	}
@@ -267,10 +284,10 @@ func (s *sortedReader) check(group uint32, rec []byte) {
 		return
 	}
 	for _, l := range []*link{w.old, w.row} {
-		l.source = w.inputOf(l.Source)
-		w.identify(l)
+		l.source = w.rows.sources.of(l.Source)
+		w.rows.identify(l)
 	}
-	if w.old.Outcome != outcome.Duplicate && w.row.Outcome == outcome.Duplicate && w.compareSame(w.old, w.row) > 0 {
-		w.found(BadOutcome, "outcome", fmt.Sprint("not that of row ", w.old.Number, ", which it comes before in the sort"), w.row.Outcome.String())
+	if w.old.Outcome != outcome.Duplicate && w.row.Outcome == outcome.Duplicate && s.order.same(w.old, w.row) > 0 {
+		w.row.at(s.findings, s.layout.file).wrong(BadOutcome, "outcome", fmt.Sprint("not that of row ", w.old.Number, ", which it comes before in the sort"), w.row.Outcome.String())
 	}
 }

@@ -8,8 +8,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/linkforge/bulk/pipeline/extsort"
 	"github.com/linkforge/bulk/pipeline/manifest"
-	"github.com/linkforge/bulk/pipeline/outcome"
 	"github.com/linkforge/bulk/pipeline/packed"
 	"github.com/linkforge/bulk/pipeline/rules"
 )
@@ -17,8 +17,8 @@ import (
 // readNumbers reads which numbers the run took.
 func (r *run) readNumbers(bad func(field string, expected, got any)) {
 	n := r.manifest.Numbers
-	if n == nil || !r.spec.Counts {
-		if n != nil || r.spec.Counts && len(r.manifest.Files) > 1 { // a run that had too many rejects may have none
+	if n == nil || !r.coding.spec.Counts {
+		if n != nil || r.coding.spec.Counts && len(r.manifest.Files) > 1 { // a run that had too many rejects may have none
 			bad("numbers", "there if, and only if, the scheme has a counter", n != nil)
 		}
 		return
@@ -31,7 +31,7 @@ func (r *run) readNumbers(bad func(field string, expected, got any)) {
 		}
 		last, all = g.Last, all+g.Last-g.First+1
 	}
-	r.numbers = n.Ranges
+	r.coding.numbers = n.Ranges
 	if n.Skipped < 0 || n.Skipped > all {
 		bad("numbers.skipped", fmt.Sprint("0 to ", all), n.Skipped)
 	}
@@ -51,39 +51,27 @@ func (c *coding) took(number int64) bool {
 	return found
 }
 
-// checkNumbered checks code and number of a link. Only one that the run made has a number.
-func (w *checker) checkNumbered(r *link, column, saltColumn string) {
-	here, number := w.fault(w.file, r.Number), r.Row.Number
-	if saltColumn == "link_salt" && r.Salt >= 0 { // the column salt is checked with the row
-		here.wrong(BadSalt, saltColumn, "", saltText(r.Salt))
-	}
-	switch created := r.Outcome == outcome.Created; {
-	case !created && number > 0:
-		here.wrong(BadNumber, "number", "", fmt.Sprint(number))
-	case !created:
-	case number == 0:
-		here.wrong(BadNumber, "number", "that of its code", "")
-	case !w.run.known && !w.run.isDigits(r.Code):
-		here.wrong(BadCode, column, w.run.digitsText(), string(r.Code))
-	case w.run.known:
-		if w.counter == nil {
-			w.counter = w.run.newCounter()
-		}
-		if w.code = w.counter.AppendCode(w.code[:0], uint64(number)); !bytes.Equal(w.code, r.Code) {
-			here.wrong(BadCode, column, string(w.code), string(r.Code))
-		}
-	}
-	if r.Outcome == outcome.Created {
-		w.checkWord(r, column)
-	}
+// A numberWriter files numbers of rows, for one goroutine.
+type numberWriter struct {
+	groups *grouper
+	to     *extsort.Writer
+	buf    []byte
 }
 
-// fileNumber files the number of a row.
-func (w *checker) fileNumber(l *link) {
-	rec := packed.AppendCell(w.input[:0], rules.AppendKey(nil, l.Canonical, l.parts))
+// newNumberWriter returns a writer to a sort; nil if there is none.
+func newNumberWriter(groups *grouper, numbered *extsort.Sorter) *numberWriter {
+	if numbered == nil {
+		return nil
+	}
+	return &numberWriter{groups: groups, to: numbered.NewWriter()}
+}
+
+// file files the number of a row.
+func (w *numberWriter) file(l *link) {
+	rec := packed.AppendCell(w.buf[:0], rules.AppendKey(nil, l.Canonical, l.parts))
 	rec = binary.AppendUvarint(binary.AppendUvarint(rec, uint64(l.Number)), uint64(l.Row.Number))
-	copy(w.numbers.Reserve(w.group(l.Workspace), urlSortKey(l.Canonical), len(rec)), rec)
-	w.input = rec
+	copy(w.to.Reserve(w.groups.id(l.Workspace), urlSortKey(l.Canonical), len(rec)), rec)
+	w.buf = rec
 }
 
 // compareNumbered orders numbers as they are given out: by identity; then by row.
@@ -96,12 +84,12 @@ func compareNumbered(a, b []byte) int {
 }
 
 // verifyNumbers checks the numbers of all rows.
-func (v *verifier) verifyNumbers(ctx context.Context) error {
-	if err := v.numbered.Finish(ctx); err != nil {
+func verifyNumbers(ctx context.Context, numbered *extsort.Sorter, run *run, found *findings) error {
+	if err := numbered.Finish(ctx); err != nil {
 		return err
 	}
-	n := numberChecker{verifier: v}
-	rows := v.numbered.Cursor(ctx, 1)
+	n := numberChecker{findings: found, run: run}
+	rows := numbered.Cursor(ctx, 1)
 	defer rows.Close()
 	for rows.Next() {
 		identity, rest := packed.CutCell(rows.Record())
@@ -118,7 +106,8 @@ func (v *verifier) verifyNumbers(ctx context.Context) error {
 // A numberChecker checks the numbers of all rows, in the order of workspace and identity: in that
 // order numbers are given out.
 type numberChecker struct {
-	*verifier
+	findings  *findings
+	run       *run
 	known     bool // there is an identity in hand
 	workspace uint32
 	identity  []byte // that in hand, as of rules.AppendKey
@@ -129,9 +118,9 @@ type numberChecker struct {
 
 // add takes the number of the next row.
 func (n *numberChecker) add(workspace uint32, identity []byte, row, number int64) {
-	here := n.fault(n.run.mapping, row)
+	here := n.findings.fault(n.run.mapping, row)
 	if n.known && n.workspace == workspace && bytes.Equal(identity, n.identity) {
-		if n.run.mode().Keeps() && number != n.number { // else rows are compared with their link
+		if n.run.codes.mode.Keeps() && number != n.number { // else rows are compared with their link
 			here.wrong(BadDuplicate, "number", numberText(n.number), numberText(number))
 		}
 		return
@@ -140,7 +129,7 @@ func (n *numberChecker) add(workspace uint32, identity []byte, row, number int64
 	switch {
 	case number == 0:
 		return
-	case !n.run.took(number):
+	case !n.run.coding.took(number):
 		here.wrong(BadNumber, "number", "one that the run took", fmt.Sprint(number))
 		return
 	case number <= n.last:
@@ -161,10 +150,10 @@ func numberText(number int64) string {
 // end compares how many numbers stand for links with how many the run took.
 func (n *numberChecker) end() {
 	all := int64(0)
-	for _, g := range n.run.numbers {
+	for _, g := range n.run.coding.numbers {
 		all += g.Last - g.First + 1
 	}
 	if skipped := n.run.manifest.Numbers.Skipped; n.used+skipped != all {
-		n.wrong(BadCount, "numbers.skipped", all-n.used, skipped)
+		n.findings.wrong(BadCount, "numbers.skipped", all-n.used, skipped)
 	}
 }

@@ -2,10 +2,11 @@ package verify
 
 import (
 	"bytes"
-	"context"
 	"slices"
 	"strconv"
+	"strings"
 
+	"github.com/linkforge/bulk/codegen"
 	"github.com/linkforge/bulk/pipeline/extsort"
 	"github.com/linkforge/bulk/pipeline/legacy"
 	"github.com/linkforge/bulk/pipeline/manifest"
@@ -15,9 +16,13 @@ import (
 // A slotChecker checks all claims, one code after the other. There may be very many claims on
 // a code; of these it keeps only the holder and the last line of collisions.csv.
 type slotChecker struct {
-	*verifier
-	links  *linkCursor
-	wanted *extsort.Writer // of codes whose owners must be in the store; nil: it is not looked at
+	findings *findings
+	run      *run
+	groups   *groups
+	version  string // of this program
+	created  bool   // the run created all links of which no row has the code
+	links    *linkCursor
+	wanted   *extsort.Writer // of codes whose owners must be in the store; nil: it is not looked at
 
 	known     bool // there is a code in hand
 	group     uint32
@@ -32,26 +37,10 @@ type slotChecker struct {
 	others []claim // further holders of codes that differ from that in hand only in case
 }
 
-// verifyKept checks all claims of a run that keeps legacy codes.
-func (v *verifier) verifyKept(ctx context.Context) error {
-	if v.broken.Load() {
-		return nil
-	}
-	s := &slotChecker{verifier: v}
-	if v.stored != nil {
-		s.wanted = v.stored.NewWriter()
-	}
-	if err := s.all(ctx); err != nil {
-		return err
-	}
-	v.verifyTwins(&s.twins)
-	return nil
-}
-
 // claim checks the next claim.
 func (s *slotChecker) claim(group uint32, rec []byte) error {
 	c := decodeClaim(rec)
-	if !s.known || group != s.group || !s.run.same(c.code, s.code) {
+	if !s.known || group != s.group || !s.run.codes.same(c.code, s.code) {
 		if err := s.turn(group, c.code); err != nil {
 			return err
 		}
@@ -78,7 +67,7 @@ func (s *slotChecker) first() (*claim, error) {
 	if err != nil || !found {
 		return nil, err
 	}
-	l := s.links.w.row // derived from that in hand
+	l := &s.links.row // derived from that in hand
 	holder := &claim{created: l.Outcome == outcome.Created, row: l.Number, canonical: bytes.Clone(l.Canonical), parts: bytes.Clone(l.parts)}
 	for {
 		if err := s.links.next(); err != nil {
@@ -93,14 +82,14 @@ func (s *slotChecker) first() (*claim, error) {
 
 // check checks a claim on the code in hand.
 func (s *slotChecker) check(c *claim) {
-	if c.flags&bare != 0 && s.run.bareCreated() == s.bare {
+	if c.flags&bare != 0 && s.created {
 		c.created = true // as all of them
 	}
-	if !s.run.terms.Fold() && (c.flags&ownCode != 0 || c.what == lost || c.what == taken) {
+	if !s.run.codes.fold && (c.flags&ownCode != 0 || c.what == lost || c.what == taken) {
 		s.twins.Add(s.group, c.code)
 	}
 	switch {
-	case c.what == holds && s.run.mode().Keeps():
+	case c.what == holds && s.run.codes.mode.Keeps():
 		s.hold(c)
 	case c.what == holds && s.holder == nil:
 		s.holder = &claim{created: c.created, row: c.row, canonical: bytes.Clone(c.canonical), parts: bytes.Clone(c.parts)}
@@ -115,7 +104,7 @@ func (s *slotChecker) check(c *claim) {
 	case c.what == needs:
 		s.findLine(c)
 		if c.created && s.before(c) {
-			s.fault(s.run.mapping, s.holder.row).wrong(BadPrecedence, "short_code", string(c.canonical), string(s.holder.canonical))
+			s.findings.fault(s.run.mapping, s.holder.row).wrong(BadPrecedence, "short_code", string(c.canonical), string(s.holder.canonical))
 		}
 	case c.what == elsewhere:
 		s.elsewhere = claim{what: elsewhere, canonical: append(s.elsewhere.canonical[:0], c.canonical...), parts: append(s.elsewhere.parts[:0], c.parts...)}
@@ -159,16 +148,16 @@ func (s *slotChecker) checkLost(c *claim) {
 	if c.what == taken || c.flags&isReject != 0 {
 		name, column, kind = manifest.RejectsName, "reason", BadReason
 	}
-	here, h := s.fault(name, c.row), s.holder
+	here, h := s.findings.fault(name, c.row), s.holder
 	told := func(owner []byte) bool {
-		return string(c.owner) == outcome.CodeTakenDetail(c.code, owner) || s.cfg.Version != s.run.manifest.Version
+		return string(c.owner) == outcome.CodeTakenDetail(c.code, owner) || s.version != s.run.manifest.Version
 	}
 	switch {
 	case h == nil:
-		if begin := outcome.CodeTakenDetail(c.code, nil); c.what == taken && (!bytes.HasPrefix(c.owner, []byte(begin)) || told(c.canonical)) && s.cfg.Version == s.run.manifest.Version {
+		if begin := outcome.CodeTakenDetail(c.code, nil); c.what == taken && (!bytes.HasPrefix(c.owner, []byte(begin)) || told(c.canonical)) && s.version == s.run.manifest.Version {
 			here.wrong(BadDetail, "detail", begin+"another URL", string(c.owner))
 		}
-		if s.wanted != nil && !s.run.terms.Fold() { // or the store may have it in another case
+		if s.wanted != nil && !s.run.codes.fold { // or the store may have it in another case
 			file(s.wanted, s.group, c)
 		}
 	case len(s.others) == 0 && bytes.Equal(h.canonical, c.canonical):
@@ -187,13 +176,13 @@ func (s *slotChecker) before(c *claim) bool {
 }
 
 func (s *slotChecker) shared(row int64) {
-	s.fault(s.run.mapping, row).wrong(CodeShared, "short_code", "a code of its own", string(s.code))
+	s.findings.fault(s.run.mapping, row).wrong(CodeShared, "short_code", "a code of its own", string(s.code))
 }
 
 // addLine makes a line the last.
 func (s *slotChecker) addLine(c *claim) {
 	if s.isLine(c) {
-		s.fault(manifest.CollisionsName, max(c.row, s.line.row)).wrong(BadCollision, "", "one line for each code", string(c.canonical))
+		s.findings.fault(manifest.CollisionsName, max(c.row, s.line.row)).wrong(BadCollision, "", "one line for each code", string(c.canonical))
 		return
 	}
 	s.closeLine()
@@ -211,13 +200,13 @@ func (s *slotChecker) findLine(c *claim) {
 		s.line.row = 0
 		return
 	}
-	s.fault(s.run.mapping, c.row).wrong(Uncollided, "salt", "a line of "+manifest.CollisionsName+" for "+codeText(s.code, c.salt), "")
+	s.findings.fault(s.run.mapping, c.row).wrong(Uncollided, "salt", "a line of "+manifest.CollisionsName+" for "+codeText(s.code, c.salt), "")
 }
 
 // closeLine makes a finding of the last line if no link has asked for it.
 func (s *slotChecker) closeLine() {
 	if s.line.row > 0 {
-		s.fault(manifest.CollisionsName, s.line.row).wrong(BadCollision, "canonical_url",
+		s.findings.fault(manifest.CollisionsName, s.line.row).wrong(BadCollision, "canonical_url",
 			"a link of the mapping with a salt above "+saltText(s.line.salt), string(s.line.canonical))
 	}
 	s.line.row = 0
@@ -230,8 +219,8 @@ func (s *slotChecker) checkRefused(c *claim) {
 	if c.what == full {
 		name, column = s.run.mapping, "short_code"
 	}
-	here := s.fault(name, c.row)
-	if s.holder == nil && s.wanted != nil && !s.run.terms.Fold() && !isStandIn(s.code) && s.run.maker.Word(s.code) == "" {
+	here := s.findings.fault(name, c.row)
+	if s.holder == nil && s.wanted != nil && !s.run.codes.fold && !isStandIn(s.code) && s.run.coding.maker.Word(s.code) == "" {
 		file(s.wanted, s.group, &claim{what: c.what, row: c.row, code: s.code, canonical: c.canonical, parts: c.parts})
 	}
 	if s.before(c) {
@@ -252,21 +241,21 @@ func (s *slotChecker) checkOwner(c *claim) {
 	if s.checkBlocked(c) {
 		return
 	}
-	here, owner := s.fault(manifest.CollisionsName, c.row), string(c.owner)
+	here, owner := s.findings.fault(manifest.CollisionsName, c.row), string(c.owner)
 	if s.holder != nil {
 		if !slices.ContainsFunc(s.holders(), func(h claim) bool { return owner == string(h.canonical) }) {
 			here.wrong(BadOwner, "owner", string(s.holder.canonical), owner)
 		}
 		return
 	}
-	if s.run.terms.Fold() { // the store may have it in another case
+	if s.run.codes.fold { // the store may have it in another case
 		return
 	}
 	form, _ := lenient(s.run.terms.URLs).Append(nil, c.owner) // nil if it is refused
 	can := func(most int) bool {
-		return bytes.Equal(form, c.owner) && !bytes.Equal(c.owner, c.canonical) && (!s.run.known || s.run.maker.SaltOf(c.owner, []byte(s.workspace), s.code, most) >= 0)
+		return bytes.Equal(form, c.owner) && !bytes.Equal(c.owner, c.canonical) && (!s.run.coding.known || s.run.coding.maker.SaltOf(c.owner, []byte(s.workspace), s.code, most) >= 0)
 	}
-	doubt := s.doubt(manifest.CollisionsName, c.row)
+	doubt := s.findings.doubt(manifest.CollisionsName, c.row)
 	switch {
 	case owner != "" && !bytes.Equal(form, c.owner): // any other may have any code, as a kept one
 		here.wrong(BadOwner, "owner", "a canonical URL", owner)
@@ -277,4 +266,32 @@ func (s *slotChecker) checkOwner(c *claim) {
 	case !can(s.run.mostSalt):
 		doubt.wrong(Unexplained, "owner", "a URL that can have "+string(s.code)+" by a salt up to "+strconv.Itoa(s.run.mostSalt), owner)
 	}
+}
+
+// checkBlocked checks the owner of a code that contains a word of the blocklist, or that is said to
+// do so, and reports whether there is nothing else to check. Without the words it is believed, if the
+// code contains that word and no link that the run made has the code.
+func (s *slotChecker) checkBlocked(c *claim) (done bool) {
+	here, owner := s.findings.fault(manifest.CollisionsName, c.row), string(c.owner)
+	word, says := strings.CutPrefix(owner, outcome.BlockedBy)
+	switch want := s.run.coding.maker.Word(c.code); {
+	case s.run.manifest.Scheme.Blocklist == "" && says:
+		here.wrong(BadOwner, "owner", "a canonical URL", owner)
+	case s.run.coding.listed && want != "" && owner != outcome.BlockedBy+want:
+		here.wrong(BadOwner, "owner", outcome.BlockedBy+want, owner)
+	case s.run.coding.listed && want == "" && says:
+		here.wrong(BadOwner, "owner", "a canonical URL: the code contains no word of the blocklist", owner)
+	case s.run.coding.listed:
+		return want != ""
+	case !says:
+		return false
+	default:
+		list, err := codegen.ParseBlocklist([]byte(word))
+		if err != nil || word == "" || list.Match(c.code) != word {
+			here.wrong(BadOwner, "owner", "a word that "+string(c.code)+" contains", owner)
+		} else if h := s.holder; h != nil && h.created && h.flags&ownCode == 0 {
+			here.wrong(BadOwner, "owner", string(h.canonical), owner)
+		}
+	}
+	return true
 }

@@ -5,10 +5,12 @@ import (
 	"cmp"
 	"context"
 	"encoding/binary"
+	"reflect"
 	"strings"
 
 	"github.com/linkforge/bulk/pipeline/extsort"
 	"github.com/linkforge/bulk/pipeline/legacy"
+	"github.com/linkforge/bulk/pipeline/manifest"
 	"github.com/linkforge/bulk/pipeline/outcome"
 	"github.com/linkforge/bulk/pipeline/packed"
 	"github.com/linkforge/bulk/pipeline/readback"
@@ -124,103 +126,74 @@ func (c *codes) foldedClaims(a, b []byte) int {
 	codeA, restA := packed.CutCell(a)
 	codeB, restB := packed.CutCell(b)
 	code, rest := bytes.Compare(codeA, codeB), bytes.Compare(restA, restB)
-	if c.rules.Fold {
+	if c.fold {
 		return cmp.Or(legacy.CompareFolded(codeA, codeB), rest, code)
 	}
 	return cmp.Or(legacy.CompareFolded(codeA, codeB), code, rest)
 }
 
-// fileClaim files a claim for verifyClaims.
-func (w *checker) fileClaim(group uint32, c *claim) {
-	if !w.run.mode().Keeps() {
-		file(w.claims, group, c)
-		return
-	}
-	rec := c.append(make([]byte, 0, 256)) // on the stack
-	copy(w.claims.Reserve(group, record.CodeKey(c.code), len(rec)), rec)
+// A claimCheck compares the claims of all rows.
+type claimCheck struct {
+	findings *findings
+	run      *run
+	reports  *reports
+	sorts    *sorters
+	version  string // of this program
+	bare     int64  // URLs of which no row is the link; only if legacy codes are kept
+	mixed    bool   // the mapping is not in order
 }
 
-// holding returns the claim of a link on its code.
-func (w *checker) holding(r *link, flags claimFlags) *claim {
-	if flags |= claimFlags(r.Rules.Change) << changeBit; r.Alias {
-		flags |= isAlias
-	}
-	return &claim{what: holds, created: r.Outcome == outcome.Created, flags: flags, row: r.Number, code: r.Code, canonical: r.Canonical, parts: r.parts}
-}
-
-// claim files a link that does not have its code of salt 0, and the codes that it
-// could not have. If legacy codes are kept, it files any link.
-func (w *checker) claim(r *link) { w.claimAs(r, 0) }
-
-func (w *checker) claimAs(r *link, flags claimFlags) {
-	own := r.hasFirst()
-	if own && !w.run.mode().Keeps() {
-		return
-	}
-	c, group := w.holding(r, flags), w.group(r.Workspace)
-	w.fileClaim(group, c)
-	if w.run.manifest.Reasons[outcome.CodeSpaceExhausted] > 0 && !own {
-		w.code = w.salt0(w.code[:0], r.Canonical, r.Workspace, r.parts)
-		w.fileClaim(group, &claim{what: elsewhere, code: w.code, canonical: r.Canonical, parts: r.parts})
-	}
-	if spec := &w.run.spec; spec.Counts || len(r.Code) < spec.MinLength || len(r.Code) > spec.MaxLength || r.Salt > w.run.mostSalt {
-		return // a finding already
-	}
-	c.what = needs
-	for c.salt = range max(r.Salt, 0) {
-		if w.run.known {
-			w.code = w.appendCode(w.code[:0], r.Code, r.Canonical, r.Workspace, r.parts, c.salt)
-		} else {
-			w.code = w.standIn(w.code[:0], r.Canonical, r.Workspace, r.parts, c.salt)
-		}
-		c.code = w.code
-		w.fileClaim(group, c)
-	}
-}
-
-// verifyClaims compares the claims with the links of salt 0. It does nothing if the mapping
+// check compares the claims with the links of salt 0. It does nothing if the mapping
 // is not in order or could not be read, because then these links cannot be found.
-func (v *verifier) verifyClaims(ctx context.Context) error {
-	if err := v.claims.Finish(ctx); err != nil {
+func (c *claimCheck) check(ctx context.Context) error {
+	if err := c.sorts.claims.Finish(ctx); err != nil || c.reports.broken.Load() {
 		return err
 	}
-	if v.run.mode().Keeps() {
-		return v.verifyKept(ctx)
-	}
-	if v.broken.Load() || v.claims.Len() == 0 {
-		return nil
-	}
-	if v.run.allClaim() {
-		s := &slotChecker{verifier: v}
-		if v.stored != nil {
-			s.wanted = v.stored.NewWriter()
+	s := &slotChecker{findings: c.findings, run: c.run, groups: c.sorts.groups, version: c.version, created: c.run.bareCreated() == c.bare, wanted: writer(c.sorts.stored)}
+	if c.run.codes.mode.Keeps() {
+		if err := s.all(ctx, c.sorts.claims); err != nil {
+			return err
 		}
-		return s.all(ctx)
-	}
-	if v.mixed.Load() {
+		c.checkTwins(&s.twins)
 		return nil
 	}
-	m, err := openReport(ctx, v, v.run.mapping, false, readback.OpenMapping)
+	switch {
+	case c.sorts.claims.Len() == 0:
+		return nil
+	case c.run.allClaim():
+		return s.all(ctx, c.sorts.claims)
+	case c.mixed:
+		return nil
+	}
+	m, err := openReport(ctx, c.reports, c.run.mapping, false, readback.OpenMapping)
 	if m == nil || err != nil {
 		return err
 	}
 	defer m.Close()
-	links := &linkCursor{ctx: ctx, w: v.newChecker(m), rows: m.Next}
-	if v.sorted != nil {
-		sorted := v.newSortedReader(ctx, m)
+	s.links = &linkCursor{ctx: ctx, rows: newDeriver(c.run, m.Text), read: m.Next}
+	if c.sorts.sorted != nil {
+		sorted := newSortedReader(ctx, c.sorts.sorted, m, c.run, c.findings)
 		defer sorted.rows.Close()
-		links.rows = sorted.next
+		s.links.read = sorted.next
 	}
-	s := &slotChecker{verifier: v, links: links}
-	if v.stored != nil {
-		s.wanted = v.stored.NewWriter()
+	return s.all(ctx, c.sorts.claims)
+}
+
+// checkTwins compares the twins with those of the manifest.
+func (c *claimCheck) checkTwins(t *legacy.Twins) {
+	var has manifest.CaseTwins
+	found := manifest.TwinsOf(t.Groups, t.Examples)
+	if twins := c.run.manifest.Legacy.CaseTwins; twins != nil {
+		has = *twins
 	}
-	return s.all(ctx)
+	if !reflect.DeepEqual(has, found) {
+		c.findings.wrong(BadCount, "legacy.case_twins", found, has)
+	}
 }
 
 // all checks all claims.
-func (s *slotChecker) all(ctx context.Context) error {
-	claims := s.claims.Cursor(ctx, 0)
+func (s *slotChecker) all(ctx context.Context, from *extsort.Sorter) error {
+	claims := from.Cursor(ctx, 0)
 	defer claims.Close()
 	for claims.Next() {
 		if err := s.claim(claims.Group(), claims.Record()); err != nil {
@@ -236,8 +209,9 @@ func (s *slotChecker) all(ctx context.Context) error {
 // A linkCursor moves over the links of the mapping that have their code of salt 0.
 type linkCursor struct {
 	ctx  context.Context
-	w    *checker
-	rows func() (*readback.MappingRow, error) // the next of the mapping, in the order of the sort
+	rows *deriver
+	read func() (*readback.MappingRow, error) // the next of the mapping, in the order of the sort
+	row  link                                 // what seek has found
 	at   *readback.MappingRow                 // nil: before the first, or at the end
 	end  bool
 }
@@ -260,21 +234,21 @@ func (c *linkCursor) seek(workspace string, code []byte) (bool, error) {
 
 // isOwn reports whether the link in hand has its code of salt 0, as it says.
 func (c *linkCursor) isOwn() bool {
-	c.w.row.MappingRow = *c.at
-	c.w.derive(c.w.row)
-	return c.w.row.hasFirst()
+	c.row.MappingRow = *c.at
+	c.rows.derive(&c.row)
+	return c.row.hasFirst()
 }
 
 // next moves to the next link, or to the end.
 func (c *linkCursor) next() error {
 	for c.ctx.Err() == nil {
-		r, err := c.rows()
+		r, err := c.read()
 		switch {
 		case isCell(err):
 		case err != nil:
 			c.at, c.end = nil, true
 			return eof(err)
-		case r.Outcome != outcome.Duplicate && r.Salt == 0 && len(r.Code) == c.w.run.length:
+		case r.Outcome != outcome.Duplicate && r.Salt == 0 && len(r.Code) == c.rows.run.coding.length:
 			c.at = r
 			return nil
 		}
@@ -284,17 +258,17 @@ func (c *linkCursor) next() error {
 
 // A claimCursor moves over sorted claims. It stays at a claim until next is called.
 type claimCursor struct {
-	*extsort.Cursor
-	v     *verifier
-	known bool // there is a claim in hand
-	claim claim
-	group string
+	claims *extsort.Cursor
+	groups *groups
+	known  bool // there is a claim in hand
+	claim  claim
+	group  string
 }
 
 // more reports whether there is a claim, which is then in claim and group.
 func (c *claimCursor) more() bool {
-	if !c.known && c.Next() {
-		c.claim, c.group, c.known = decodeClaim(c.Record()), c.v.groups.name(c.Group()), true
+	if !c.known && c.claims.Next() {
+		c.claim, c.group, c.known = decodeClaim(c.claims.Record()), c.groups.name(c.claims.Group()), true
 	}
 	return c.known
 }
@@ -304,4 +278,82 @@ func (c *claimCursor) next() { c.known = false }
 // compare compares the claim in hand with a link, by workspace and code.
 func (c *claimCursor) compare(l *sink.Stored) int {
 	return cmp.Or(strings.Compare(c.group, string(l.Workspace)), bytes.Compare(c.claim.code, l.Code))
+}
+
+// A claimer files claims of rows, for one goroutine.
+type claimer struct {
+	run    *run
+	codes  *coder
+	groups *grouper
+	to     *extsort.Writer
+	code   []byte
+}
+
+func newClaimer(run *run, codes *coder, groups *grouper, claims *extsort.Sorter) *claimer {
+	return &claimer{run: run, codes: codes, groups: groups, to: claims.NewWriter()}
+}
+
+// file files a claim on a code of a workspace.
+func (w *claimer) file(workspace []byte, c *claim) {
+	if !w.run.codes.mode.Keeps() {
+		file(w.to, w.groups.id(workspace), c)
+		return
+	}
+	rec := c.append(make([]byte, 0, 256)) // on the stack
+	copy(w.to.Reserve(w.groups.id(workspace), record.CodeKey(c.code), len(rec)), rec)
+}
+
+// holding returns the claim of a link on its code.
+func holding(r *link, flags claimFlags) *claim {
+	if flags |= claimFlags(r.Rules.Change) << changeBit; r.Alias {
+		flags |= isAlias
+	}
+	return &claim{what: holds, created: r.Outcome == outcome.Created, flags: flags, row: r.Number, code: r.Code, canonical: r.Canonical, parts: r.parts}
+}
+
+// link files a link that does not have its code of salt 0, and the codes that it
+// could not have. If legacy codes are kept, it files any link.
+func (w *claimer) link(r *link, flags claimFlags) {
+	own := r.hasFirst()
+	if own && !w.run.codes.mode.Keeps() {
+		return
+	}
+	c := holding(r, flags)
+	w.file(r.Workspace, c)
+	if w.run.manifest.Reasons[outcome.CodeSpaceExhausted] > 0 && !own {
+		w.code = w.codes.salt0(w.code[:0], r.Canonical, r.Workspace, r.parts)
+		w.file(r.Workspace, &claim{what: elsewhere, code: w.code, canonical: r.Canonical, parts: r.parts})
+	}
+	if spec := &w.run.coding.spec; spec.Counts || len(r.Code) < spec.MinLength || len(r.Code) > spec.MaxLength || r.Salt > w.run.mostSalt {
+		return // a finding already
+	}
+	c.what = needs
+	for c.salt = range max(r.Salt, 0) {
+		if w.run.coding.known {
+			w.code = w.codes.appendCode(w.code[:0], r.Code, r.Canonical, r.Workspace, r.parts, c.salt)
+		} else {
+			w.code = w.codes.standIn(w.code[:0], r.Canonical, r.Workspace, r.parts, c.salt)
+		}
+		c.code = w.code
+		w.file(r.Workspace, c)
+	}
+}
+
+// lost files the claim of a row that has lost its code.
+func (w *claimer) lost(r *link) {
+	w.file(r.Workspace, &claim{what: lost, row: r.Number, code: r.Legacy, canonical: r.Canonical})
+}
+
+// exhausted files the codes that an identity could not have.
+func (w *claimer) exhausted(row int64, canonical, workspace, parts []byte, what claimKind) {
+	c := claim{what: what, row: row, canonical: canonical, parts: parts}
+	for c.salt = 0; c.salt <= w.run.retries && (c.salt == 0 || w.run.coding.hashes()); c.salt++ {
+		if c.salt == 0 {
+			w.code = w.codes.salt0(w.code[:0], canonical, workspace, parts)
+		} else {
+			w.code = w.codes.appendCode(w.code[:0], nil, canonical, workspace, parts, c.salt)
+		}
+		c.code = w.code
+		w.file(workspace, &c)
+	}
 }

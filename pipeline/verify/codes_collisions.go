@@ -14,25 +14,39 @@ import (
 )
 
 // verifyCollisions checks the order and the codes of collisions.csv, and files
-// its lines for verifyClaims.
-func (v *verifier) verifyCollisions(ctx context.Context) error {
-	r, err := openReport(ctx, v, manifest.CollisionsName, true, readback.OpenCollisions)
+// its lines for claimCheck.
+func verifyCollisions(ctx context.Context, reports *reports, sorts *sorters) error {
+	r, err := openReport(ctx, reports, manifest.CollisionsName, true, readback.OpenCollisions)
 	if r == nil || err != nil {
 		return err
 	}
 	defer r.Close()
-	w := &checker{verifier: v, claims: v.claims.NewWriter()}
+	w := newLineChecker(reports.run, sorts, reports.findings)
 	var before position
 	rows := int64(0)
 	for c, err := range r.Rows() {
 		if rows++; err == nil {
-			before = w.collision(c, rows, before)
-		} else if again, err := v.damaged(manifest.CollisionsName, err); !again {
+			before = w.check(c, rows, before)
+		} else if again, err := reports.damaged(manifest.CollisionsName, err); !again {
 			return err
 		}
 	}
-	v.verifyCounts(manifest.CollisionsName, rows, nil)
+	reports.checkCounts(manifest.CollisionsName, rows, nil)
 	return nil
+}
+
+// A lineChecker checks lines of collisions.csv by themselves, and files them.
+type lineChecker struct {
+	findings *findings
+	run      *run
+	codes    *coder
+	claims   *claimer
+	code     []byte
+}
+
+func newLineChecker(run *run, sorts *sorters, found *findings) *lineChecker {
+	codes := newCoder(run)
+	return &lineChecker{findings: found, run: run, codes: codes, claims: newClaimer(run, codes, newGrouper(sorts.groups), sorts.claims)}
 }
 
 // A position is where a line of collisions.csv stands in its order.
@@ -66,10 +80,10 @@ func (p *position) mayPrecede(o *position) bool {
 	return c <= 0
 }
 
-// collision checks a line and returns its position.
-func (w *checker) collision(c *report.Collision, row int64, before position) position {
-	here := w.fault(manifest.CollisionsName, row)
-	spec := &w.run.spec
+// check checks a line and returns its position.
+func (w *lineChecker) check(c *report.Collision, row int64, before position) position {
+	here := w.findings.fault(manifest.CollisionsName, row)
+	spec := &w.run.coding.spec
 	switch {
 	case spec.Counts:
 		here.wrong(BadCollision, "", "no line: codes of "+spec.Name+" have no salts", string(c.Canonical))
@@ -80,20 +94,20 @@ func (w *checker) collision(c *report.Collision, row int64, before position) pos
 	}
 	at := position{workspace: bytes.Clone(c.Workspace), canonical: bytes.Clone(c.Canonical), parts: bytes.Clone(c.Parts), salt: c.Salt}
 	follows := before.mayPrecede
-	if w.run.hashes() {
-		if code := w.appendCode(nil, c.Code, c.Canonical, c.Workspace, c.Parts, c.Salt); !bytes.Equal(code, c.Code) {
+	if w.run.coding.hashes() {
+		if code := w.codes.appendCode(nil, c.Code, c.Canonical, c.Workspace, c.Parts, c.Salt); !bytes.Equal(code, c.Code) {
 			here.wrong(BadCode, "code", string(code), string(c.Code))
 		}
 	}
 	switch {
-	case w.run.sorts():
-		l := link{hash: w.hash(c.Canonical, c.Workspace, c.Parts, 0), parts: c.Parts}
+	case w.run.coding.sorts():
+		l := link{hash: w.codes.hash(c.Canonical, c.Workspace, c.Parts, 0), parts: c.Parts}
 		l.Canonical, l.Workspace = c.Canonical, c.Workspace
-		if w.fill(&l); w.run.terms.Fold() {
+		if w.codes.fill(&l); w.run.codes.fold {
 			at.folded = legacy.Fold(nil, l.code0)
 		}
 		at.code0, follows = l.code0, before.precedes
-	case w.run.manifest.Scheme.Blocklist == "" && (c.Salt > 0 || len(c.Code) == w.run.length || spec.Name == codegen.Name):
+	case w.run.manifest.Scheme.Blocklist == "" && (c.Salt > 0 || len(c.Code) == w.run.coding.length || spec.Name == codegen.Name):
 		// The secret is missing. A link must need the code.
 		if at.code0 = before.code0; c.Salt == 0 {
 			at.code0 = bytes.Clone(c.Code)
@@ -103,12 +117,12 @@ func (w *checker) collision(c *report.Collision, row int64, before position) pos
 		here.wrong(BadOrder, "", "after the line before", string(c.Canonical))
 	}
 	to := claim{what: line, salt: c.Salt, row: row, code: c.Code, canonical: c.Canonical, parts: c.Parts, owner: c.Owner}
-	if !w.run.known {
+	if !w.run.coding.known {
 		to.what = ownerOnly
-		w.fileClaim(w.group(c.Workspace), &to)
-		w.code = w.standIn(w.code[:0], c.Canonical, c.Workspace, c.Parts, c.Salt)
+		w.claims.file(c.Workspace, &to)
+		w.code = w.codes.standIn(w.code[:0], c.Canonical, c.Workspace, c.Parts, c.Salt)
 		to.what, to.code = line, w.code
 	}
-	w.fileClaim(w.group(c.Workspace), &to)
+	w.claims.file(c.Workspace, &to)
 	return at
 }

@@ -11,16 +11,16 @@ import (
 )
 
 // replay computes all rows of an input again, and adds up or sorts their sums.
-func (v *verifier) replay(ctx context.Context, in *source.Input, number int, hashers []*rowHasher) error {
-	workers := make([]*replayer, in.Workers(v.cfg.Workers))
-	layout := v.run.columns.Find(&in.Table)
+func (c *inputCheck) replay(ctx context.Context, in *source.Input, number int, hashers []*rowHasher) error {
+	workers := make([]*replayer, in.Workers(c.workers))
+	layout := c.run.columns.Find(&in.Table)
 	for i := range workers {
-		workers[i] = &replayer{rowHasher: hashers[i], in: in, layout: layout, number: number}
+		workers[i] = &replayer{run: c.run, sums: hashers[i], rejected: c.books.rejected[number], joins: c.joins, in: in, layout: layout, number: number}
 	}
 	return in.Read(ctx, len(workers), func(worker int, b *source.Batch) error {
 		w := workers[worker]
-		if w.batch(b); w.writer != nil {
-			return w.writer.Err()
+		if w.batch(b); w.sums.writer != nil {
+			return w.sums.writer.Err()
 		}
 		return nil
 	})
@@ -28,14 +28,18 @@ func (v *verifier) replay(ctx context.Context, in *source.Input, number int, has
 
 // A replayer computes rows of an input again, for one goroutine.
 type replayer struct {
-	*rowHasher
-	in      *source.Input
-	layout  columns.Layout
-	number  int
-	columns source.Cells
-	cells   [][]byte
-	hand    judge.Row
-	codes   []columns.Code
+	run      *run
+	sums     *rowHasher
+	rejected *rowSet // rows of the input in rejects.csv; empty if it is read for the second time
+	joins    bool    // only the inputs tell what rows say of their links
+	in       *source.Input
+	layout   columns.Layout
+	number   int
+	columns  source.Cells
+	cells    [][]byte
+	hand     judge.Row
+	text     []byte // parts of the identity
+	codes    []columns.Code
 }
 
 func (w *replayer) batch(b *source.Batch) {
@@ -49,7 +53,7 @@ func (w *replayer) batch(b *source.Batch) {
 		}
 	}
 	for _, e := range b.Errors {
-		w.file(w.number, e.Row, nil, nil, rowSums{input: true, rejected: w.reject(string(e.Reason), e.Detail, e.Offset, e.Raw, nil)})
+		w.sums.file(w.number, e.Row, nil, nil, rowSums{input: true, rejected: w.sums.reject(string(e.Reason), e.Detail, e.Offset, e.Raw, nil)})
 	}
 }
 
@@ -61,30 +65,30 @@ func (w *replayer) cellOf(i int) func(column int) []byte {
 // row computes a row again that has a legacy code, whose text is nil if there is none.
 func (w *replayer) row(i int, row, offset int64, code columns.Code) {
 	original := w.columns.URL(w.in.URLs, i)
-	workspace := w.v.run.workspaceOf(w.columns.Cell(w.in.Workspace, i), code.Domain)
+	workspace := w.run.workspaceOf(w.columns.Cell(w.in.Workspace, i), code.Domain)
 	// While sums are only added up, a row that is no reject of the run is taken for a
 	// link, as the run says.
-	s := rowSums{input: true, linked: w.writer == nil && !w.v.books.rejected[w.number].has(row)}
+	s := rowSums{input: true, linked: w.sums.writer == nil && !w.rejected.has(row)}
 	if !s.linked {
 		s.linked, s.rejected = w.refused(i, row, offset, original, workspace, code)
 	}
 	if s.linked {
 		w.cells = w.cells[:0]
 		for _, c := range w.layout.Carried {
-			w.cells = append(w.cells, w.written(w.columns.Cell(c, i)))
+			w.cells = append(w.cells, w.sums.written(w.columns.Cell(c, i)))
 		}
 		w.text = w.text[:0]
-		if flags := w.v.run.flags(); flags != nil {
+		if flags := w.run.ruling.flags; flags != nil {
 			w.hand.Number, w.hand.Cell = row, w.cellOf(i)
-			_, _ = w.v.run.judge.Params(&w.v.run.judged[w.number], &w.hand)
+			_, _ = w.run.judge.Params(&w.run.judged[w.number], &w.hand)
 			w.text = flags.Identity.AppendParts(w.text, &w.hand.Params)
-			if w.writer != nil && w.v.joins() {
+			if w.sums.writer != nil && w.joins {
 				s.said = w.hand.Params.Append(nil)
 			}
 		}
-		s.link = w.link(w.written(original), w.written(workspace), w.cells, code.Text, w.text)
+		s.link = w.sums.link(w.sums.written(original), w.sums.written(workspace), w.cells, code.Text, w.text)
 	}
-	w.file(w.number, row, code.Text, workspace, s)
+	w.sums.file(w.number, row, code.Text, workspace, s)
 }
 
 // refused returns the sum of a row as a reject: for its reason, or, if it has none, as one
@@ -102,6 +106,6 @@ func (w *replayer) refused(i int, row, offset int64, original, workspace []byte,
 	})
 	r := &w.hand
 	r.Number, r.Original, r.Workspace, r.Code, r.Domain, r.Cell, r.Canonical = row, original, workspace, code.Text, code.Domain, w.cellOf(i), r.Canonical[:0]
-	reason, _ := w.v.run.judge.Row(&w.v.run.judged[w.number], r)
-	return reason == "" && w.writer != nil, w.reject(cmp.Or(reason, outcome.CodeSpaceExhausted), "", offset, nil, w.cells)
+	reason, _ := w.run.judge.Row(&w.run.judged[w.number], r)
+	return reason == "" && w.sums.writer != nil, w.sums.reject(cmp.Or(reason, outcome.CodeSpaceExhausted), "", offset, nil, w.cells)
 }

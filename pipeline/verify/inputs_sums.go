@@ -2,7 +2,6 @@ package verify
 
 import (
 	"bytes"
-	"context"
 	"encoding/binary"
 	"hash/maphash"
 
@@ -27,47 +26,48 @@ type rowSums struct {
 	linked   bool // it is, or may be, a link
 	link     parts
 	rejected parts
-	said     []byte // if verifier.joins, of the run as of checker.appendSaid; of the input as of rules.Params.Append
+	said     []byte // if only the inputs tell what rows say of their links, of the run as of heldCoder.said; of the input as of rules.Params.Append
+}
+
+// sums are how digests of the rows of both sides are made, and brought together.
+type sums struct {
+	run     *run
+	seed    maphash.Seed
+	details bool            // of rejects count: this version of the program wrote them
+	rows    *extsort.Sorter // two records for each row of the inputs: the sums of the run and of the input; nil: sums are only added up
 }
 
 // A rowHasher sums rows for one goroutine.
 type rowHasher struct {
-	v      *verifier
+	by     *sums
 	writer *extsort.Writer // nil: rows are only added up
 	total  uint64
 	buf    []byte
-	text   []byte
 }
 
-func (v *verifier) newRowHasher() *rowHasher {
-	s := &rowHasher{v: v}
-	if v.rows != nil {
-		s.writer = v.rows.NewWriter()
-	}
-	return s
-}
+func (s *sums) newHasher() *rowHasher { return &rowHasher{by: s, writer: writer(s.rows)} }
 
 func (s *rowHasher) sum(cells ...[]byte) uint64 {
 	s.buf = s.buf[:0]
 	for _, cell := range cells {
 		s.buf = packed.AppendNullable(s.buf, cell)
 	}
-	return maphash.Bytes(s.v.seed, s.buf)
+	return maphash.Bytes(s.by.seed, s.buf)
 }
 
 // link sums a row of the mapping, which has these parts of its identity. Its cells are as written
 // returns them.
 func (s *rowHasher) link(original, workspace []byte, carried [][]byte, code, identity []byte) parts {
-	if !s.v.run.terms.Carry {
+	if !s.by.run.terms.Carry {
 		carried = nil
 	}
-	return parts{s.sum(original), s.sum(workspace), s.sum(carried...), s.sum(code), maphash.Bytes(s.v.seed, identity)}
+	return parts{s.sum(original), s.sum(workspace), s.sum(carried...), s.sum(code), maphash.Bytes(s.by.seed, identity)}
 }
 
 // reject sums a reject. Its detail counts only if the row could not be split and this version
 // wrote it: rejectChecker checks the others.
 func (s *rowHasher) reject(reason, detail string, offset int64, raw []byte, cells [][]byte) parts {
-	if !unsplit(reason) || s.v.cfg.Version != s.v.run.manifest.Version {
+	if !unsplit(reason) || !s.by.details {
 		detail = ""
 	}
 	if reason == outcome.CodeTaken || reason == outcome.CodeReserved || rules.IsRefusal(reason) { // rejectChecker checks what the input does not tell
@@ -82,8 +82,8 @@ func (s *rowHasher) reject(reason, detail string, offset int64, raw []byte, cell
 	if blank {
 		s.buf = s.buf[:0]
 	}
-	all := maphash.Bytes(s.v.seed, s.buf)
-	return parts{s.sum([]byte(reason), []byte(detail)), uint64(offset), maphash.Bytes(s.v.seed, raw), all, 0}
+	all := maphash.Bytes(s.by.seed, s.buf)
+	return parts{s.sum([]byte(reason), []byte(detail)), uint64(offset), maphash.Bytes(s.by.seed, raw), all, 0}
 }
 
 // unsplit reports whether a reason is that of a row without cells.
@@ -93,7 +93,7 @@ func unsplit(reason string) bool {
 
 // written returns a cell as the mapping gives it back: in CSV there is no null.
 func (s *rowHasher) written(cell []byte) []byte {
-	if cell == nil && s.v.run.mapping == report.CSV.FileName() {
+	if cell == nil && s.by.run.mapping == report.CSV.FileName() {
 		return []byte{}
 	}
 	return cell
@@ -102,6 +102,11 @@ func (s *rowHasher) written(cell []byte) []byte {
 // row files a row of the mapping. Said is as of rowSums.
 func (s *rowHasher) row(l *link, said []byte) {
 	s.file(l.source, l.Row.Row, l.Legacy, l.Workspace, rowSums{linked: true, link: s.link(l.Original, l.Workspace, l.Carried, l.Legacy, l.parts), said: said})
+}
+
+// rejected files a reject of the run.
+func (s *rowHasher) rejected(source int, r *outcome.Reject, code, workspace []byte) {
+	s.file(source, r.Row, code, workspace, rowSums{rejected: s.reject(r.Reason, r.Detail, r.Offset, r.Raw, r.Cells)})
 }
 
 // file puts a row into the sort. Without a writer it adds up the parts of what the row is,
@@ -119,12 +124,12 @@ func (s *rowHasher) file(source int, row int64, code, workspace []byte, sum rowS
 		for _, part := range all {
 			s.buf = binary.LittleEndian.AppendUint64(s.buf, part)
 		}
-		s.total += maphash.Bytes(s.v.seed, s.buf)
+		s.total += maphash.Bytes(s.by.seed, s.buf)
 		return
 	}
 	variant := uint64(0)
-	if s.v.run.many(source) {
-		if variant = s.sum(code); s.v.run.beyond().ByDomain() {
+	if s.by.run.codes.many(source) {
+		if variant = s.sum(code); s.by.run.terms.Beyond.ByDomain() {
 			variant += 3 * s.sum(workspace)
 		}
 	}
@@ -151,75 +156,4 @@ func decodeSums(rec []byte) (variant uint64, s rowSums) {
 		s.rejected[i] = binary.LittleEndian.Uint64(rec[2+8*(len(s.link)+i):])
 	}
 	return variant, s
-}
-
-// verifyRows compares the sums of each row on both sides.
-func (v *verifier) verifyRows(ctx context.Context) error {
-	if err := v.rows.Finish(ctx); err != nil {
-		return err
-	}
-	if v.broken.Load() {
-		return nil
-	}
-	var joined *extsort.Writer
-	if v.joins() {
-		joined = v.held.NewWriter()
-	}
-	var run, input rowSums
-	var at, of uint64
-	compare := func() {
-		v.compareSums(at, &run, &input)
-		if joined != nil && run.linked && input.linked {
-			joinHeld(joined, run.said, input.said)
-		}
-	}
-	rows := v.rows.Cursor(ctx, 0)
-	defer rows.Close()
-	for rows.Next() {
-		key := rows.Key()
-		variant, s := decodeSums(rows.Record())
-		if key != at || variant != of {
-			compare()
-			run, input, at, of = rowSums{}, rowSums{}, key, variant
-		}
-		if s.input {
-			input = s
-		} else {
-			run = s
-		}
-	}
-	if rows.Err() == nil {
-		compare()
-	}
-	if joined != nil && rows.Err() == nil {
-		return joined.Err()
-	}
-	return rows.Err()
-}
-
-// compareSums compares the sums of a row on both sides. If there is no mapping, only rejects
-// can be compared.
-func (v *verifier) compareSums(key uint64, run, input *rowSums) {
-	place := record.PlaceOf(key, -1)
-	number, row := place.Source-1, place.Row
-	if key == 0 || v.other[number] || v.books.repeated[number].has(row) || v.run.mapping == "" && input.linked && !run.filed {
-		return
-	}
-	here := v.fault(string(v.run.manifest.Inputs[number].Name), row)
-	switch {
-	case !run.filed || !input.filed:
-		here.wrong(InputDiffers, "", "a row of the input and of the run", "only one of them")
-	case run.linked && !input.linked:
-		here.wrong(InputDiffers, "", "a reject", "a link")
-	default:
-		got, want, columns, where := run.rejected, input.rejected, []string{"reason", "byte_offset", "raw", "input columns"}, "rejects"
-		if run.linked {
-			got, want, columns, where = run.link, input.link, []string{"original_url", "workspace_id", "carried columns", "legacy_code", "parts"}, "mapping"
-		}
-		for i, column := range columns {
-			if got[i] != want[i] {
-				here.wrong(InputDiffers, column, "as the input has it", "another value, in the "+where)
-			}
-		}
-	}
 }

@@ -53,11 +53,11 @@ func rulesOf(l *sink.Stored) (r sink.Rules) {
 var changeable = []string{"original_url", "expires_at", "max_uses", "link_type", "owner_id"}
 
 // maySweep reports whether links of the workspace in hand may have been swept since the run.
-func (c *storeChecker) maySweep() bool { return c.runs.ruled[c.wanted.group] && !c.result.Undone }
+func (c *storeMatcher) maySweep() bool { return c.runs.ruled[c.wanted.group] && !c.runs.undone }
 
 // isAnother reports whether a link has the code of a claim that was given to it after the run: the
 // link of the claim has been swept.
-func (c *storeChecker) isAnother(w *claim, l *sink.Stored) bool {
+func (c *storeMatcher) isAnother(w *claim, l *sink.Stored) bool {
 	if !c.maySweep() || c.isBefore(l) {
 		return false
 	}
@@ -65,11 +65,11 @@ func (c *storeChecker) isAnother(w *claim, l *sink.Stored) bool {
 }
 
 // compareChange compares a link that existed before the run with what the run did to it.
-func (c *storeChecker) compareChange(here spot, w *claim, l *sink.Stored) {
+func (c *storeMatcher) compareChange(here spot, w *claim, l *sink.Stored) {
 	if changedSince(l, c.runs.ours) {
 		c.since.Changed++
 	}
-	if !c.run.ruled || w.flags&bare != 0 { // which row speaks for it, the mapping does not tell
+	if !c.run.ruling.ruled || w.flags&bare != 0 { // which row speaks for it, the mapping does not tell
 		return
 	}
 	ours, change, r := c.runs.ours, w.change(), rulesOf(l)

@@ -16,9 +16,15 @@ import (
 // Of a row with a code of its own the identity is the URL and this code, of any other it is the
 // URL alone.
 type urlChecker struct {
-	*checker
-	at   urlState
-	urls int64 // of which no row is the link
+	findings *findings
+	run      *run
+	rows     *deriver
+	codes    *codeChecker
+	claims   *claimer
+	wanted   *wantWriter // nil: the store is not compared
+	at       urlState
+	urls     int64 // of which no row is the link
+	row      link  // that such a link would have
 }
 
 // A urlState is the URL in hand. Its texts are copies. With fold it holds its codes, too.
@@ -44,14 +50,10 @@ type urlState struct {
 // owned is what the first row with an own code says.
 type owned struct{ created, alias bool }
 
-// newURLChecker returns a checker with all its writers.
-func (v *verifier) newURLChecker(m *readback.Mapping) *urlChecker {
-	u := &urlChecker{checker: v.newChecker(m)}
-	u.claims = v.claims.NewWriter()
-	if v.stored != nil {
-		u.wanted = v.stored.NewWriter()
-	}
-	return u
+func (c *mappingCheck) newURLChecker(m *readback.Mapping) *urlChecker {
+	rows, groups := newDeriver(c.run, m.Text), newGrouper(c.sorts.groups)
+	return &urlChecker{findings: c.findings, run: c.run, rows: rows, codes: newCodeChecker(c.run, rows.codes, c.findings),
+		claims: newClaimer(c.run, rows.codes, groups, c.sorts.claims), wanted: newWantWriter(c.run, groups, c.seed, c.sorts.stored)}
 }
 
 // addAll takes the rows of a block. Damaged ones are left out.
@@ -73,11 +75,11 @@ func (u *urlChecker) add(r *readback.MappingRow) {
 		u.end()
 		*at = urlState{known: true, workspace: append(at.workspace[:0], r.Workspace...), canonical: append(at.canonical[:0], r.Canonical...),
 			beyond: at.beyond[:0], row: r.Number, linkCode: bytes.Clone(r.LinkCode), linkSalt: r.LinkSalt, number: r.Row.Number, code: at.code[:0]}
-		if u.run.terms.Fold() {
+		if u.run.codes.fold {
 			at.seen = map[string]owned{}
 		}
 		if u.wanted != nil {
-			at.beyond = u.run.storedAs(at.beyond, &link{MappingRow: *r, source: u.inputOf(r.Source)})
+			at.beyond = u.run.storedAs(at.beyond, &link{MappingRow: *r, source: u.rows.sources.of(r.Source)})
 		}
 	}
 	here := u.fault(r.Number)
@@ -90,7 +92,7 @@ func (u *urlChecker) add(r *readback.MappingRow) {
 	if alias := !bytes.Equal(r.Code, r.LinkCode); alias != r.Alias {
 		here.wrong(BadKind, "kind", legacy.KindOf(alias), legacy.KindOf(r.Alias))
 	}
-	own := u.run.owns(r)
+	own := u.run.codes.owns(r)
 	switch {
 	case r.Alias && !own:
 		here.wrong(BadKind, "kind", legacy.KindLink, legacy.KindAlias)
@@ -119,7 +121,7 @@ func (u *urlChecker) addOwn(r *readback.MappingRow) {
 	switch {
 	case !again:
 		known = owned{created: r.Outcome == outcome.Created, alias: r.Alias}
-		if r.Outcome == outcome.Duplicate && !u.run.ruled {
+		if r.Outcome == outcome.Duplicate && !u.run.ruling.ruled {
 			here.wrong(BadOutcome, "outcome", "created or existing: it is the first row of its code", r.Outcome.String())
 		}
 		if at.seen != nil {
@@ -131,7 +133,7 @@ func (u *urlChecker) addOwn(r *readback.MappingRow) {
 		if known.created && (at.least == nil || bytes.Compare(r.Code, at.least) < 0) {
 			at.least = bytes.Clone(r.Code)
 		}
-	case r.Outcome != outcome.Duplicate && !u.run.ruled:
+	case r.Outcome != outcome.Duplicate && !u.run.ruling.ruled:
 		here.wrong(BadOutcome, "outcome", outcome.Duplicate.String(), r.Outcome.String())
 	}
 	if again && known.alias != r.Alias {
@@ -150,7 +152,7 @@ func (u *urlChecker) addPlain(r *readback.MappingRow) {
 		at.plainRow, at.plainAs, at.plainSalt = r.Number, r.Outcome, r.Salt
 		return
 	}
-	if r.Outcome != outcome.Duplicate && !u.run.ruled {
+	if r.Outcome != outcome.Duplicate && !u.run.ruling.ruled {
 		here.wrong(BadOutcome, "outcome", outcome.Duplicate.String(), r.Outcome.String())
 	}
 	if r.Salt != at.plainSalt {
@@ -160,11 +162,11 @@ func (u *urlChecker) addPlain(r *readback.MappingRow) {
 
 // saysLink reports whether a row of the input says that its code is that of the link.
 func (u *urlChecker) saysLink(r *readback.MappingRow) bool {
-	i := u.inputOf(r.Source)
-	if i < 0 || u.run.inputs[i] == nil || u.run.inputs[i].Kind < 0 {
+	i := u.rows.sources.of(r.Source)
+	if i < 0 || u.run.codes.inputs[i] == nil || u.run.codes.inputs[i].Kind < 0 {
 		return false
 	}
-	n := u.run.carried[i][u.run.inputs[i].Kind]
+	n := u.run.codes.carried[i][u.run.codes.inputs[i].Kind]
 	return n >= 0 && string(r.Carried[n]) == legacy.KindLink
 }
 
@@ -177,7 +179,7 @@ func (u *urlChecker) end() {
 	if at.plainRow > 0 {
 		here, first := u.fault(at.plainRow), at.linkRow == 0
 		switch isFirst := at.plainAs != outcome.Duplicate; {
-		case u.run.ruled: // verifyHeld knows
+		case u.run.ruling.ruled: // verifyHeld knows
 		case first && !isFirst:
 			here.wrong(BadOutcome, "outcome", "created or existing: it is the first row of its link", at.plainAs.String())
 		case !first && isFirst:
@@ -190,7 +192,7 @@ func (u *urlChecker) end() {
 	if at.linkRow > 0 && at.number > 0 { // a row brought the code of the link
 		u.fault(at.row).wrong(BadNumber, "number", "", numberText(at.number))
 	}
-	if u.run.mode() == legacy.Keep {
+	if u.run.codes.mode == legacy.Keep {
 		u.checkSmallest()
 	}
 	u.checkLink()
@@ -205,7 +207,7 @@ func (u *urlChecker) checkSmallest() {
 	}
 	sure := u.run.terms.Carry || !u.run.hasKinds()
 	switch {
-	case at.link == nil, want == nil, u.run.ruled: // a row that speaks for a new link need not be the one that has its code
+	case at.link == nil, want == nil, u.run.ruling.ruled: // a row that speaks for a new link need not be the one that has its code
 	case at.linkRow > 0 && at.linkAs == outcome.Created && sure && !bytes.Equal(at.link, want):
 		u.fault(at.linkRow).wrong(BadKind, "kind", string(want)+" as the link", string(at.link))
 	case at.linkRow == 0 && at.plainAs == outcome.Created:
@@ -223,13 +225,13 @@ func (u *urlChecker) checkLink() {
 		if at.linkSalt >= 0 {
 			here.wrong(BadSalt, "link_salt", "", saltText(at.linkSalt))
 		}
-		if u.run.mode() == legacy.Keep || at.linkRow == 0 || at.linkAs != outcome.Created || u.run.ruled {
+		if u.run.codes.mode == legacy.Keep || at.linkRow == 0 || at.linkAs != outcome.Created || u.run.ruling.ruled {
 			return
 		}
 		if !bytes.Equal(at.link, at.least) {
 			u.fault(at.linkRow).wrong(BadKind, "kind", string(at.least)+" as the link", string(at.link))
 		}
-		u.exhaustedBy(at.linkRow, at.canonical, at.workspace, nil, full)
+		u.claims.exhausted(at.linkRow, at.canonical, at.workspace, nil, full)
 	case at.plainRow > 0: // filed with that row
 		if at.plainSalt != at.linkSalt {
 			u.fault(at.plainRow).wrong(BadDuplicate, "salt", saltText(at.linkSalt), saltText(at.plainSalt))
@@ -241,7 +243,7 @@ func (u *urlChecker) checkLink() {
 
 // fileBare files the claim of a link whose code no row has.
 func (u *urlChecker) fileBare() {
-	at, l := &u.at, u.row
+	at, l := &u.at, &u.row
 	u.urls++
 	l.MappingRow = readback.MappingRow{Number: at.row}
 	l.Workspace, l.Canonical, l.Code = at.workspace, at.canonical, at.linkCode
@@ -249,11 +251,11 @@ func (u *urlChecker) fileBare() {
 	if l.Salt, l.Outcome = at.linkSalt, outcome.Existing; at.number > 0 { // perhaps
 		l.Outcome = outcome.Created
 	}
-	u.derive(l)
-	u.checkCodeOf(l, "link_code", "link_salt")
-	u.claimAs(l, bare)
+	u.rows.derive(l)
+	u.codes.check(l, "link_code", "link_salt")
+	u.claims.link(l, bare)
 	if u.wanted != nil {
-		u.wantAs(l, bare, at.beyond)
+		u.wanted.fileAs(l, bare, at.beyond)
 	}
 }
 

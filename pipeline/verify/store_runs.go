@@ -16,50 +16,52 @@ import (
 type storeRuns struct {
 	byID     map[int32]sink.Run
 	ours     int32                    // the run that left the manifest; 0: the store has none
+	undone   bool                     // ours was undone
 	unknown  bool                     // it has none although the run stored links
-	profiles map[string]canon.Profile // by workspace; see verifier.profiles
+	profiles map[string]canon.Profile // by workspace, as lenient makes them
 	schemes  map[string]sink.Scheme   // that were set, by workspace
 	ruled    map[string]bool          // workspaces that may have links with link rules: they may be swept
 }
 
 // findRun returns the runs of the store, and finds the one that left this manifest. That
 // there is none is a finding.
-func (v *verifier) findRun(ctx context.Context) (*storeRuns, error) {
-	runs, err := v.cfg.Store.Runs(ctx)
+func (c *storeCheck) findRun(ctx context.Context) (*storeRuns, error) {
+	runs, err := c.store.Runs(ctx)
 	if err != nil {
 		return nil, err
 	}
 	known := &storeRuns{byID: make(map[int32]sink.Run, len(runs))}
-	if err := v.askWorkspaces(ctx, known); err != nil {
+	if err := c.askWorkspaces(ctx, known); err != nil {
 		return nil, err
 	}
 	at := -1
 	for i, run := range runs {
 		known.byID[run.ID] = run
 		// A run that was undone and made again has the same manifest twice.
-		if run.ManifestSHA256 == v.result.ManifestSHA256 && (at < 0 || runs[at].State == sink.Undone) {
+		if run.ManifestSHA256 == c.digest && (at < 0 || runs[at].State == sink.Undone) {
 			at = i
 		}
 	}
-	switch stored := v.run.stores(); {
+	switch stored := c.run.stores(); {
 	case at >= 0 && stored:
 		if known.ours = runs[at].ID; known.ours < 1 {
-			v.wrongRun(StoreRun, known.ours, "run_id", "1 or more", fmt.Sprint(known.ours))
+			c.wrongRun(StoreRun, known.ours, "run_id", "1 or more", fmt.Sprint(known.ours))
 		}
-		v.checkRun(&runs[at])
+		known.undone = runs[at].State == sink.Undone
+		c.checkRun(&runs[at])
 	case at >= 0:
-		v.wrongRun(StoreRun, runs[at].ID, "manifest_sha256", "not that of a run that stored nothing", v.result.ManifestSHA256)
+		c.wrongRun(StoreRun, runs[at].ID, "manifest_sha256", "not that of a run that stored nothing", c.digest)
 	case stored:
 		known.unknown = true
-		v.wrong(ManifestSum, "", "the digest of a run of the store, which does not know this run", v.result.ManifestSHA256)
+		c.findings.wrong(ManifestSum, "", "the digest of a run of the store, which does not know this run", c.digest)
 	}
 	return known, nil
 }
 
 // askWorkspaces finds out which workspaces of the store have links with link rules, and which have
 // another profile than the default one. It notes each profile as lenient makes it.
-func (v *verifier) askWorkspaces(ctx context.Context, known *storeRuns) error {
-	session, err := v.cfg.Store.Peek(ctx)
+func (c *storeCheck) askWorkspaces(ctx context.Context, known *storeRuns) error {
+	session, err := c.store.Peek(ctx)
 	if err != nil {
 		return err
 	}
@@ -87,38 +89,37 @@ func (v *verifier) askWorkspaces(ctx context.Context, known *storeRuns) error {
 }
 
 // scan visits all links of the store, with their rules if any may have some, or should.
-func (v *verifier) scan(ctx context.Context, runs *storeRuns, visit func(*sink.Stored) error) error {
-	if len(runs.ruled) > 0 || v.run.ruled {
-		return v.cfg.Store.ScanRules(ctx, visit)
+func (c *storeCheck) scan(ctx context.Context, runs *storeRuns, visit func(*sink.Stored) error) error {
+	if len(runs.ruled) > 0 || c.run.ruling.ruled {
+		return c.store.ScanRules(ctx, visit)
 	}
-	return v.cfg.Store.Scan(ctx, visit)
+	return c.store.Scan(ctx, visit)
 }
 
 // checkRun compares the run of the store with the manifest. Its state is loaded if it was
 // killed after its files were in place.
-func (v *verifier) checkRun(run *sink.Run) {
-	v.result.Undone = run.State == sink.Undone
+func (c *storeCheck) checkRun(run *sink.Run) {
 	if run.State == sink.Loading {
-		v.wrongRun(StoreRun, run.ID, "state", "loaded, finished or undone", string(run.State))
+		c.wrongRun(StoreRun, run.ID, "state", "loaded, finished or undone", string(run.State))
 	}
-	if want := v.run.manifest.AsOf; !run.AsOf.Equal(want) {
-		v.wrongRun(StoreRun, run.ID, "as_of", want.String(), timeText(run.AsOf))
+	if want := c.run.manifest.AsOf; !run.AsOf.Equal(want) {
+		c.wrongRun(StoreRun, run.ID, "as_of", want.String(), timeText(run.AsOf))
 	}
-	if manifest.Counts(run.Counts) != v.run.manifest.Counts {
-		v.wrongRun(BadCount, run.ID, "counts", countsText(v.run.manifest.Counts), countsText(manifest.Counts(run.Counts)))
+	if manifest.Counts(run.Counts) != c.run.manifest.Counts {
+		c.wrongRun(BadCount, run.ID, "counts", countsText(c.run.manifest.Counts), countsText(manifest.Counts(run.Counts)))
 	}
 	links := int64(0) // as many as Created
-	if v.run.mode().Keeps() {
-		links = v.run.links()
+	if c.run.codes.mode.Keeps() {
+		links = c.run.links()
 	}
 	if run.LinksCreated != links {
-		v.wrongRun(BadCount, run.ID, "counts", fmt.Sprint("links created ", links), fmt.Sprint("links created ", run.LinksCreated))
+		c.wrongRun(BadCount, run.ID, "counts", fmt.Sprint("links created ", links), fmt.Sprint("links created ", run.LinksCreated))
 	}
-	if want, got := numbersText(v.run.manifest.Numbers), rangesText(run.Numbers); want != got {
-		v.wrongRun(StoreRun, run.ID, "numbers", want, got)
+	if want, got := numbersText(c.run.manifest.Numbers), rangesText(run.Numbers); want != got {
+		c.wrongRun(StoreRun, run.ID, "numbers", want, got)
 	}
-	if changed := v.run.manifest.Rules.Changed(); run.LinksChanged != changed {
-		v.wrongRun(BadCount, run.ID, "counts", fmt.Sprint("links changed ", changed), fmt.Sprint("links changed ", run.LinksChanged))
+	if changed := c.run.manifest.Rules.Changed(); run.LinksChanged != changed {
+		c.wrongRun(BadCount, run.ID, "counts", fmt.Sprint("links changed ", changed), fmt.Sprint("links changed ", run.LinksChanged))
 	}
 }
 
@@ -150,15 +151,15 @@ func timeText(t time.Time) string {
 }
 
 // wrongRun makes a finding of a column of a run of the store.
-func (v *verifier) wrongRun(kind Kind, id int32, column, expected, found string) {
-	v.fault(storeName, int64(id)).wrong(kind, column, expected, found)
+func (c *storeCheck) wrongRun(kind Kind, id int32, column, expected, found string) {
+	c.findings.fault(storeName, int64(id)).wrong(kind, column, expected, found)
 }
 
 // isBefore reports whether a link was surely in the store when the run was made. It was, if
 // it is a link of this run, or of a run with a lower ID that was finished by then. (A run
 // that was interrupted, or whose undo was, may have added links later.) If the store does not
 // have the run of the link, or this run, only the time of the link tells.
-func (c *storeChecker) isBefore(l *sink.Stored) bool {
+func (c *storeMatcher) isBefore(l *sink.Stored) bool {
 	asOf, timed := c.run.manifest.AsOf, !l.Created.IsZero()
 	other, known := c.runs.byID[l.Run]
 	finished := func(end time.Time) bool {

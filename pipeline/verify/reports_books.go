@@ -1,0 +1,226 @@
+package verify
+
+import (
+	"fmt"
+	"reflect"
+	"sync/atomic"
+
+	"github.com/linkforge/bulk/pipeline/along"
+	"github.com/linkforge/bulk/pipeline/hygiene"
+	"github.com/linkforge/bulk/pipeline/legacy"
+	"github.com/linkforge/bulk/pipeline/manifest"
+	"github.com/linkforge/bulk/pipeline/record"
+)
+
+// checkCounts compares the manifest with the rows of a file: their number, and those
+// of each outcome that is counted.
+func (s *reports) checkCounts(file string, rows int64, outcomes map[string]int64) {
+	for _, f := range s.run.manifest.Files {
+		if f.Name == file && f.Rows != rows {
+			s.findings.wrong(BadCount, "files."+file+".rows", rows, f.Rows)
+		}
+	}
+	c := s.run.manifest.Counts
+	for name, listed := range map[string]int64{"created": c.Created, "existing": c.Existing, "duplicate": c.Duplicate, "rejected": c.Rejected} {
+		if n, ok := outcomes[name]; ok && n != listed {
+			s.findings.wrong(BadCount, "counts."+name, n, listed)
+		}
+	}
+}
+
+// books note which rows of each input are in the reports. They are safe for concurrent use.
+type books struct {
+	findings *findings
+	run      *run
+	seen     []*rowSet      // that a report has
+	rejected []*rowSet      // of seen, those in rejects.csv; empty if inputs are not read again
+	repeated []*rowSet      // of seen, those that reports have more than once
+	variants []atomic.Int64 // rows of an input in the reports, if one of it may have become several
+}
+
+func newBooks(run *run, found *findings) *books {
+	b := &books{findings: found, run: run, variants: make([]atomic.Int64, len(run.manifest.Inputs))}
+	for _, in := range run.manifest.Inputs {
+		b.seen = append(b.seen, newRowSet(in.Records))
+		b.rejected = append(b.rejected, newRowSet(in.Records))
+		b.repeated = append(b.repeated, newRowSet(in.Records))
+	}
+	return b
+}
+
+// account notes that a report has, here, a row of an input, and reports whether the input has such
+// a row. A row that reports have twice is a finding of the input, not of a report: it
+// depends on the workers which of the two comes second.
+func (b *books) account(here spot, name string, source int, row int64) bool {
+	switch {
+	case source < 0:
+		here.wrong(BadSource, "source", "an input of the manifest", name)
+	case row < 1 || row > b.seen[source].records:
+		here.wrong(BadSource, "row", fmt.Sprint("1 to ", b.seen[source].records), fmt.Sprint(row))
+	default:
+		if isNew := b.seen[source].add(row); b.run.codes.many(source) {
+			b.variants[source].Add(1)
+		} else if !isNew {
+			b.repeated[source].add(row)
+			b.findings.fault(string(b.run.manifest.Inputs[source].Name), row).wrong(RowRepeated, "", "", "")
+		}
+		return true
+	}
+	return false
+}
+
+// A balance is what the rows of all reports say together, which must agree with the manifest.
+type balance struct {
+	findings *findings
+	run      *run
+	books    *books
+	whole    bool  // all reports were read to the end
+	most     int   // findings of missing rows that are listed
+	told     *told // of legacy codes
+	bare     int64 // URLs of which no row is the link; only if legacy codes are kept
+}
+
+// check checks that the counts add up and that every row of the inputs is in a
+// report.
+func (b *balance) check() {
+	var read int64
+	for i, in := range b.run.manifest.Inputs {
+		if b.run.codes.many(i) { // that no variant is missing only the input tells
+			read += b.books.variants[i].Load()
+		} else {
+			read += in.Records
+		}
+		if !b.whole || b.run.mapping == "" {
+			continue
+		}
+		listed := 0
+		missing := b.books.seen[i].missing(func(row int64) bool {
+			b.findings.fault(string(in.Name), row).wrong(RowMissing, "", "", "")
+			listed++
+			return listed < b.most
+		})
+		b.findings.faults.count(RowMissing, missing-int64(listed))
+	}
+	c := b.run.manifest.Counts
+	if c.Read != read && !(b.run.mapping == "" && b.run.codes.anyMany()) {
+		b.findings.wrong(BadCount, "counts.read", read, c.Read)
+	}
+	if sum := c.Created + c.Existing + c.Duplicate + c.Rejected; c.Read != sum {
+		b.findings.wrong(BadCount, "counts", sum, c.Read)
+	}
+	if b.run.mapping == "" || !b.whole {
+		return
+	}
+	if b.run.codes.mode != legacy.Off {
+		b.checkTold()
+	}
+	if b.run.terms.Beyond != nil {
+		b.checkAlong()
+	}
+	b.checkLinks()
+}
+
+// told is what the rows say of legacy codes. The manifest has it, too.
+type told struct {
+	aliases, conflicts, withoutCode int64
+	perhaps                         int64 // conflicts: rows that are rejected because of link rules, and may have lost their code before
+	damaged                         record.Damaged
+	along                           along.Told
+	unsure                          bool // of along: the mapping does not have all cells of a row
+}
+
+// code counts a row that has a legacy code, or none.
+func (t *told) code(code []byte, at record.Place) {
+	if code == nil {
+		t.withoutCode++
+		return
+	}
+	t.damaged.Add(code, at)
+}
+
+func (t *told) merge(o *told) {
+	t.aliases, t.conflicts, t.withoutCode = t.aliases+o.aliases, t.conflicts+o.conflicts, t.withoutCode+o.withoutCode
+	t.perhaps += o.perhaps
+	t.damaged.Merge(&o.damaged.Noted)
+	t.along.Merge(&o.along)
+	t.unsure = t.unsure || o.unsure
+}
+
+// checkTold compares what the rows say of legacy codes with what the manifest does.
+func (b *balance) checkTold() {
+	m, t := b.run.manifest, b.told
+	damaged := int64(0)
+	if d := m.Legacy.Damaged; d != nil {
+		damaged = d.Rows
+		here := m.Inputs[t.damaged.First.Source].Name
+		if t.damaged.Rows > 0 && (d.Example.Source != here || d.Example.Row != t.damaged.First.Row || !legacy.Damaged([]byte(d.Example.Code))) {
+			b.findings.wrong(BadCount, "legacy.damaged.example", fmt.Sprint(here, " ", t.damaged.First.Row), fmt.Sprint(d.Example.Source, " ", d.Example.Row, " ", d.Example.Code))
+		}
+	}
+	conflicts := min(max(t.conflicts, m.Legacy.Conflicts), t.conflicts+t.perhaps)
+	for _, c := range []struct {
+		field    string
+		got, has int64
+	}{
+		{"aliases", t.aliases, m.Legacy.Aliases}, {"conflicts", conflicts, m.Legacy.Conflicts},
+		{"without_code", t.withoutCode, m.Legacy.WithoutCode}, {"damaged", t.damaged.Rows, damaged},
+	} {
+		if c.got != c.has {
+			b.findings.wrong(BadCount, "legacy."+c.field, c.got, c.has)
+		}
+	}
+}
+
+// checkLinks checks how many links the run created: one for each row that says so, and one for
+// each URL whose link no row shows, unless the store had that before.
+func (b *balance) checkLinks() {
+	n, least := b.run.links(), b.run.manifest.Counts.Created
+	switch most := least + b.bare; {
+	case b.run.codes.mode == legacy.Off && b.run.manifest.LinksCreated != nil, b.run.codes.mode != legacy.Off && b.run.manifest.LinksCreated == nil:
+		b.findings.wrong(BadManifest, "links_created", "there if, and only if, options has legacy", b.run.manifest.LinksCreated != nil)
+	case n < least || n > most:
+		b.findings.wrong(BadCount, "links_created", fmt.Sprintf("%d to %d", least, most), n)
+	}
+}
+
+// checkAlong compares what the rows say beyond code and URL with what the manifest does, if the
+// mapping has all columns.
+func (b *balance) checkAlong() {
+	m, t := b.run.manifest.Migration, &b.told.along
+	if !b.run.terms.Carry || b.told.unsure {
+		return
+	}
+	if want := manifest.DomainsOf(t.Domains); !reflect.DeepEqual(want, m.Domains) {
+		b.findings.wrong(BadCount, "migration.domains", domainsText(want), domainsText(m.Domains))
+	}
+	for kind := range hygiene.Kind(hygiene.KindCount) {
+		want, got := t.Warned[kind].Rows, m.Hygiene[kind.String()]
+		if b.run.terms.Beyond.Policy[kind] == hygiene.Reject {
+			want = b.run.manifest.Reasons[kind.String()]
+		}
+		if got.Rows != want {
+			b.findings.wrong(BadCount, "migration.hygiene."+kind.String(), want, got.Rows)
+		}
+	}
+	for _, c := range []struct {
+		field string
+		got   int64
+		has   *manifest.Noted
+	}{{"no_time", t.NoTime.Rows, m.NoTime}, {"no_expiry", t.NoExpiry.Rows, m.NoExpiry}} {
+		has := int64(0)
+		if c.has != nil {
+			has = c.has.Rows
+		}
+		if c.got != has {
+			b.findings.wrong(BadCount, "migration."+c.field, c.got, has)
+		}
+	}
+}
+
+// domainsText lists domains for a finding.
+func domainsText(d *manifest.Domains) string {
+	if d == nil {
+		return "none"
+	}
+	return fmt.Sprintf("%d, more %t, rows %v", d.Count, d.More, d.Rows)
+}
