@@ -160,11 +160,11 @@ func (s *sequence) draw() *turn {
 		identity, _ := rules.ParseIdentity(s.pick("identity", identities...))
 		t.flags = &rules.Flags{Identity: identity}
 	case "keep":
-		t.mode = legacy.Keep
+		t.mode, t.ends = legacy.Keep, true
 	case "both":
-		t.mode = legacy.Both
+		t.mode, t.ends = legacy.Both, true
 	case "map":
-		t.mode = legacy.Map
+		t.mode, t.ends = legacy.Map, true
 	case "keep rules":
 		t.mode, t.flags = legacy.Keep, &rules.Flags{}
 	case "both rules":
@@ -175,7 +175,13 @@ func (s *sequence) draw() *turn {
 	if t.mode.Keeps() {
 		t.conflict = legacy.Conflict(s.pick("conflict", "reject", "generate", "reject", "generate", "fail"))
 	}
-	if t.flags != nil {
+	if t.noRules = t.ends && rapid.IntRange(0, 2).Draw(s.rt, "no rules") == 0; t.noRules {
+		t.ends = false
+	}
+	if t.ends {
+		t.flags = &rules.Flags{}
+	}
+	if t.flags != nil && !t.ends {
 		t.onDrift, _ = rules.ParseOnDrift(s.pick("on drift", "keep", "update", "reject"))
 		t.revive, _ = rules.ParseRevivals(s.pick("revive", "ended", "ended", "all", "none"))
 		t.flags.Owner = []byte(s.pick("its owner", "", "", "", "bob"))

@@ -50,6 +50,8 @@ type turn struct {
 	conflict legacy.Conflict
 	fold     bool // codes that differ in case only are one
 	flags    *rules.Flags
+	ends     bool // the flags are those of a run that was told nothing of link rules: only expiry and limit count
+	noRules  bool // these are left out, too
 	onDrift  rules.OnDrift
 	revive   rules.Revivals
 	ruled    bool // rows are held against their links: the run has link rules, or a workspace has
@@ -124,7 +126,9 @@ func (t *turn) read(n int) (a *asked, reason string) {
 	flags.TemporaryTTL = cmp.Or(flags.TemporaryTTL, rules.DefaultTemporaryTTL)
 	var cells rules.Cells
 	for i, cell := range a.params {
-		cells[i] = []byte(cell)
+		if !t.ends || rules.Column(i) <= rules.MaxUses {
+			cells[i] = []byte(cell)
+		}
 	}
 	var ok bool
 	if a.Params, _, ok = flags.Parse(&cells); !ok {
@@ -442,7 +446,10 @@ func (s *settler) compareRows(a, b *asked) int {
 // but for the reference.
 func (r *turnRow) carried(t *turn) []string {
 	cells := []string{r.note, r.more, r.code, r.kind}
-	if t.flags != nil {
+	switch {
+	case t.ends:
+		cells = append(cells, r.params[rules.LinkType:]...)
+	case t.flags != nil:
 		cells = append(cells, r.params[rules.Ref])
 	}
 	return append(cells, r.params[:]...)
@@ -585,6 +592,10 @@ func (w *world) show() (lines []string) {
 func (t *turn) config(w *world) pipeline.Config {
 	cfg := pipeline.Config{Workspace: "demo", Scheme: w.scheme, CodeLength: w.length, MaxRetries: t.retries, Legacy: t.mode, Rules: t.flags, OnDrift: t.onDrift, Revive: t.revive, AsOf: t.asOf}
 	cfg.Scheme.Words, cfg.Source.WorkspaceColumn = blocklist(w.words), "team"
+	if t.ends {
+		cfg.Rules = nil
+	}
+	cfg.NoRules = t.noRules
 	if t.retries == 0 {
 		cfg.MaxRetries = pipeline.NoRetries
 	}
