@@ -1,6 +1,34 @@
 // Package pipeline turns lists of URLs into stored short links and a report. [Run] is the
-// entry point; [Preview] tells beforehand what it would do; [Delete] deletes the links that a list
-// names. This page says how the code is laid out and how a row travels through it.
+// whole job:
+//
+//	store, err := sqlite.Open(ctx, "links.db") // or postgres.Open, or a sink.Store of your own
+//	if err != nil {
+//		return err
+//	}
+//	defer store.Close()
+//	result, err := pipeline.Run(ctx, pipeline.Config{
+//		Inputs: []string{"links.csv"}, Workspace: "demo", Store: store, Out: "links.bulk",
+//	})
+//	if err != nil {
+//		return err
+//	}
+//	fmt.Println(result.Counts.Created, "links created, see", result.Out)
+//
+// The example of Run is a whole program, which also bounds the memory and reads the mapping back.
+//
+//   - [Config] says what a run does; zero in a field means its default. [Config.Validate] tells all
+//     that is wrong with it. A [UsageError] is a run that cannot start as it was asked for.
+//   - Rejected rows are no error, unless all rows are rejected, or more than Config.MaxRejects
+//     allows. [Result] counts them by reason, and rejects.csv in Result.Out has them.
+//   - Cancel ctx to stop a run. If it was stopped, if the store did not answer, or if the process was
+//     killed, the same Run with the same Config resumes it.
+//   - [Preview] tells beforehand what Run would do. [Delete] deletes the links that a list names.
+//     [Status] tells another goroutine how far a run is.
+//   - Packages verify, diff, explain and estimate, beside this one, are other commands; readback
+//     reads mappings and rejects.
+//
+// The rest of this page is for those who change the code: how it is laid out, and how a row travels
+// through it. What bounds the memory stands at the end ("Memory").
 //
 // # The way of a row
 //
@@ -48,7 +76,7 @@
 // # What a link was beyond code and URL
 //
 // A run with legacy codes, or with one of the options of Config about it, looks at further columns
-// of its inputs (source.Input.Roles). Intake asks package hygiene what the store cannot keep, and
+// of its inputs (columns.Table.Roles). Intake asks package hygiene what the store cannot keep, and
 // rejects, counts or ignores it; with Config.Domains the domain of a code makes its workspace.
 // Package along says which carried cells go along with a link: emit makes the attributes
 // (package attrs) and the creation time of a new link of them, so the record needs no more than
@@ -101,7 +129,24 @@
 // puts it into the record and package record decodes it. If it is decided when codes are settled, it
 // is a field of settle.Decision, and of record.Placed for a mapping in the order of the input. Then
 // verify/mapping_rows.go checks it (and inputs_replay.go if the input tells it), diff/links.go says whether it is
-// compared, and README.md what it is.
+// compared, and report/README.md what it is.
+//
+// # A new flag, reason, scheme, program
+//
+// A flag that can change a result is declared at cmd/bulk/run.go, in Config (config.go), in Config.terms
+// (describe.go), and in package terms (terms.go, options.go), which the manifest, verify and diff read. The
+// stage that obeys it comes on top. One that only says how files are written is listed in settings
+// (diff/side.go), too.
+//
+// A reason of rejects is found in package judge, which intake and verify call; package outcome has its name
+// and its words, and report/README.md says what it means. A kind of link that cannot be kept is a line in
+// package hygiene.
+//
+// A scheme is a file of package codegen and a line in its table (Specs). A program whose exports are read is
+// an entry of profile/table.go, with a file in testdata/exports; a word for a column is one of
+// profile/vocabulary.go.
+//
+// A fact that people are told is added in package account.
 //
 // # Files of this package
 //

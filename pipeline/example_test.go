@@ -2,16 +2,72 @@ package pipeline_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"strings"
+	"testing"
 
 	"github.com/linkforge/bulk/pipeline"
 	"github.com/linkforge/bulk/pipeline/readback"
 	"github.com/linkforge/bulk/pipeline/report"
 	"github.com/linkforge/bulk/sink/sqlite"
 )
+
+// The ten lines with which the package comment begins, in a directory that has the list.
+func Example() {
+	defer inDirectoryOf("links.csv", "url\nhttps://example.com/spring\nhttps://example.com/menu\n")()
+	if err := tenLines(context.Background()); err != nil {
+		fmt.Println(err)
+	}
+	// Output: 2 links created, see links.bulk
+}
+
+func tenLines(ctx context.Context) error {
+	store, err := sqlite.Open(ctx, "links.db") // or postgres.Open, or a sink.Store of your own
+	if err != nil {
+		return err
+	}
+	defer store.Close()
+	result, err := pipeline.Run(ctx, pipeline.Config{
+		Inputs: []string{"links.csv"}, Workspace: "demo", Store: store, Out: "links.bulk",
+	})
+	if err != nil {
+		return err
+	}
+	fmt.Println(result.Counts.Created, "links created, see", result.Out)
+	return nil
+}
+
+// inDirectoryOf changes to a temporary directory with a file, until back is called.
+func inDirectoryOf(name, text string) (back func()) {
+	home, _ := os.Getwd()
+	dir, err := os.MkdirTemp("", "links")
+	if err != nil {
+		panic(err)
+	}
+	if err := errors.Join(os.WriteFile(filepath.Join(dir, name), []byte(text), 0o666), os.Chdir(dir)); err != nil {
+		panic(err)
+	}
+	return func() {
+		os.Chdir(home)
+		os.RemoveAll(dir)
+	}
+}
+
+// The package comment begins with what Example runs.
+func TestPackageComment(t *testing.T) {
+	doc := string(read(t, "doc.go"))
+	_, doc, _ = strings.Cut(doc, "// whole job:\n//\n")
+	doc, _, _ = strings.Cut(doc, "//\n")
+	_, body, _ := strings.Cut(string(read(t, "example_test.go")), "\nfunc tenLines(ctx context.Context) error {\n")
+	body, _, _ = strings.Cut(body, "\treturn nil\n}\n")
+	if doc = strings.ReplaceAll("\n"+doc, "\n//", "\n")[1:]; doc != body {
+		t.Errorf("the package comment has\n%s\nand the example\n%s", doc, body)
+	}
+}
 
 // A list becomes links in an SQLite file and a directory of reports, of which the
 // mapping is read back.

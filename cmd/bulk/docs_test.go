@@ -2,11 +2,13 @@ package main
 
 import (
 	"bytes"
+	"io"
 	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -14,12 +16,92 @@ import (
 	"github.com/linkforge/bulk/pipeline"
 	"github.com/linkforge/bulk/pipeline/manifest"
 	"github.com/linkforge/bulk/sink"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 const (
-	readme    = "../../README.md"
-	auditPage = "../../pipeline/verify/README.md"
+	readme     = "../../README.md"
+	auditPage  = "../../pipeline/verify/README.md"
+	legacyPage = "../../pipeline/legacy/README.md"
+	rulesPage  = "../../pipeline/rules/README.md"
+	deletePage = "../../pipeline/remove/README.md"
+	reportPage = "../../pipeline/report/README.md"
+	sourcePage = "../../pipeline/source/README.md"
+	storePage  = "../../sink/README.md"
+	nightPage  = "../../testdata/deploy/README.md"
 )
+
+// runPages are the pages whose commands a test of this file runs.
+var runPages = []string{readme, auditPage, legacyPage, rulesPage, deletePage, reportPage, sourcePage, storePage}
+
+// pages returns the text of each page of the repository, by its path.
+func pages(t *testing.T) map[string]string {
+	t.Helper()
+	list := map[string]string{}
+	err := filepath.WalkDir("../..", func(path string, d fs.DirEntry, err error) error {
+		if err == nil && d.Name() == "README.md" {
+			list[path] = string(read(t, path))
+		}
+		return err
+	})
+	must(t, err)
+	if len(list) < 15 {
+		t.Fatalf("%d pages", len(list))
+	}
+	return list
+}
+
+// Each page with commands is one whose commands are run, its links lead somewhere, and the
+// flags that it names exist.
+func TestPages(t *testing.T) {
+	flags := map[string]bool{}
+	for _, c := range rootCommand(newUI(io.Discard, io.Discard)).Commands() {
+		for _, f := range append([]*cobra.Command{c}, c.Commands()...) {
+			f.InheritedFlags().VisitAll(func(f *pflag.Flag) { flags[f.Name] = true })
+			f.LocalFlags().VisitAll(func(f *pflag.Flag) { flags[f.Name] = true })
+		}
+	}
+	all := pages(t)
+	link := regexp.MustCompile(`\]\(([^)#:\s]*)(#[^)]*)?\)`)
+	flag := regexp.MustCompile("bulk [a-z]+[^`\n]*")
+	for path, page := range all {
+		if len(examples(page)) > 0 && !slices.Contains(runPages, path) {
+			t.Errorf("nobody runs the commands of %s", path)
+		}
+		for _, m := range link.FindAllStringSubmatch(page, -1) {
+			target := path
+			if m[1] != "" {
+				target = filepath.Join(filepath.Dir(path), m[1])
+			}
+			if _, err := os.Stat(target); err != nil {
+				t.Errorf("%s leads to %s, which does not exist", path, m[0])
+			}
+			if m[2] != "" && !slices.Contains(anchors(all[target]), m[2][1:]) {
+				t.Errorf("%s leads to %s, which is no title there", path, m[0])
+			}
+		}
+		for _, command := range flag.FindAllString(page, -1) {
+			for _, m := range regexp.MustCompile(`(?:^| )--([a-z][a-z0-9-]*)`).FindAllStringSubmatch(command, -1) {
+				if !flags[m[1]] && m[1] != "help" && m[1] != "version" {
+					t.Errorf("%s names --%s, which no command has: %s", path, m[1], command)
+				}
+			}
+		}
+	}
+	if n := len(strings.Fields(all[readme])); n > 2500 {
+		t.Errorf("README has %d words: it is to be read in five minutes, so a page beside its law takes the rest", n)
+	}
+}
+
+// anchors returns what links to the titles of a page are called.
+func anchors(page string) (list []string) {
+	for _, m := range regexp.MustCompile(`(?m)^#+ (.*)$`).FindAllStringSubmatch(page, -1) {
+		name := regexp.MustCompile(`[^\w -]`).ReplaceAllString(strings.ToLower(m[1]), "")
+		list = append(list, strings.ReplaceAll(name, " ", "-"))
+	}
+	return list
+}
 
 // An example is a command of a page and what it must write to stdout.
 type example struct{ command, want string }
@@ -96,7 +178,7 @@ func TestWorkedExample(t *testing.T) {
 	page, _, _ = strings.Cut(page, "\n## ")
 	blocks := regexp.MustCompile(`(?m)(^    .*\n)+`).FindAllString(page, -1)
 	list := examples(page)
-	if len(blocks) != 5 || len(list) != 3 {
+	if len(blocks) != 4 || len(list) != 2 {
 		t.Fatalf("%d blocks, %d commands", len(blocks), len(list))
 	}
 	for i := range blocks {
@@ -137,14 +219,24 @@ func TestWorkedExample(t *testing.T) {
 	}
 }
 
-// So do the commands of the page about moving from another shortener.
+// So do the commands about moving from another shortener, of README and of the page about it.
 func TestWorkedMigration(t *testing.T) {
-	_, page, _ := strings.Cut(string(read(t, readme)), "\n## Moving from another shortener\n")
-	page, _, _ = strings.Cut(page, "\n## ")
+	_, short, _ := strings.Cut(string(read(t, readme)), "\n## Moving from another shortener\n")
+	short, _, _ = strings.Cut(short, "\n## ")
+	migration(t, short, 3)
+	rows := string(read(t, migration(t, string(read(t, legacyPage)), 6), "links.bulk", "mapping.csv"))
+	if strings.Count(rows, ",created,") != 5 {
+		t.Errorf("the way back: %s", rows)
+	}
+}
+
+// migration runs the commands of a page in a directory that has its list, and returns that.
+func migration(t *testing.T, page string, count int) (dir string) {
+	t.Helper()
 	_, list, _ := strings.Cut(page, "\n\n    ")
 	list, _, _ = strings.Cut(list, "\n\n")
 	commands := examples(page)
-	if len(commands) != 6 {
+	if len(commands) != count {
 		t.Fatalf("%d commands", len(commands))
 	}
 	for i := range commands {
@@ -153,19 +245,15 @@ func TestWorkedMigration(t *testing.T) {
 			commands[i].want = ""
 		}
 	}
-	dir := t.TempDir()
+	dir = t.TempDir()
 	write(t, dir, "old.csv", strings.ReplaceAll(list, "\n    ", "\n")+"\n")
 	runExamples(t, dir, commands)
-	rows := string(read(t, dir, "links.bulk", "mapping.csv"))
-	if strings.Count(rows, ",created,") != 5 {
-		t.Errorf("the way back: %s", rows)
-	}
+	return dir
 }
 
 // So do the commands about links that end.
 func TestLinksThatEnd(t *testing.T) {
-	_, page, _ := strings.Cut(string(read(t, readme)), "\n## Links that end\n")
-	page, _, _ = strings.Cut(page, "\n## ")
+	page := string(read(t, rulesPage))
 	commands := examples(page)
 	if len(commands) != 8 {
 		t.Fatalf("%d commands", len(commands))
@@ -192,8 +280,7 @@ func TestLinksThatEnd(t *testing.T) {
 // So do those that delete a link of the worked example.
 func TestWorkedDelete(t *testing.T) {
 	_, shop, _ := strings.Cut(string(read(t, readme)), "\n## A worked example\n")
-	_, page, _ := strings.Cut(shop, "\n## Deleting links\n")
-	page, _, _ = strings.Cut(page, "\n## ")
+	page := string(read(t, deletePage))
 	commands := examples(page)
 	if len(commands) != 3 {
 		t.Fatalf("%d commands", len(commands))
@@ -208,6 +295,40 @@ func TestWorkedDelete(t *testing.T) {
 		write(t, dir, name, strings.ReplaceAll(list, "\n    ", "\n")+"\n")
 	}
 	runExamples(t, dir, append([]example{{command: "bulk run links.csv --workspace demo\n"}}, commands...))
+}
+
+// So do those of the pages that go on where the worked example ends.
+func TestAfterTheWorkedExample(t *testing.T) {
+	_, shop, _ := strings.Cut(string(read(t, readme)), "\n## A worked example\n")
+	_, list, _ := strings.Cut(shop, "\n\n    ")
+	list, _, _ = strings.Cut(list, "\n\n")
+	for _, page := range []string{reportPage, sourcePage, storePage} {
+		commands := examples(string(read(t, page)))
+		if len(commands) < 3 {
+			t.Fatalf("%s: %d commands", page, len(commands))
+		}
+		dir := t.TempDir()
+		write(t, dir, "links.csv", strings.ReplaceAll(list, "\n    ", "\n")+"\n")
+		runExamples(t, dir, append([]example{{command: "bulk run links.csv --workspace demo\n"}}, commands...))
+	}
+}
+
+// The nightly job of README and of its page is one, and bulk takes it.
+func TestWorkedNight(t *testing.T) {
+	block := regexp.MustCompile(`(?m)^    inputs: .*\n(    .*\n)+`)
+	job := block.FindString(string(read(t, readme)))
+	if job == "" || job != block.FindString(string(read(t, nightPage))) {
+		t.Errorf("README has the job\n%s\nits page\n%s", job, block.FindString(string(read(t, nightPage))))
+	}
+	dir := t.TempDir()
+	write(t, dir, "nightly.yaml", regexp.MustCompile(`(?m)^    `).ReplaceAllString(job, ""))
+	var out strings.Builder
+	if code := bulk([]string{"config", "run", "--config", filepath.Join(dir, "nightly.yaml")}, nil, &out, io.Discard); code != exitDone {
+		t.Errorf("exit code %d", code)
+	}
+	if n := strings.Count(out.String(), "nightly.yaml:"); n != strings.Count(job, "\n") {
+		t.Errorf("%d settings are taken: %s", n, &out)
+	}
 }
 
 // The demo shows whole records: each line of its tables has the source before all else.
@@ -241,7 +362,7 @@ func TestExitCodes(t *testing.T) {
 	}
 }
 
-// Every test and script that README and the page for auditors name exists.
+// Every test and script that a page names exists.
 func TestNamedTests(t *testing.T) {
 	exist := map[string]bool{}
 	function := regexp.MustCompile(`(?m)^func ((?:Test|Fuzz)\w+)\(`)
@@ -257,9 +378,9 @@ func TestNamedTests(t *testing.T) {
 	})
 	must(t, err)
 	named := regexp.MustCompile("`((?:Test|Fuzz)\\w+|\\w+\\.txtar)`")
-	for _, name := range []string{readme, auditPage} {
-		for _, m := range named.FindAllSubmatch(read(t, name), -1) {
-			what := string(m[1])
+	for name, page := range pages(t) {
+		for _, m := range named.FindAllStringSubmatch(page, -1) {
+			what := m[1]
 			if strings.HasSuffix(what, ".txtar") {
 				_, err = os.Stat(filepath.Join("testdata/script", what))
 				exist[what] = err == nil

@@ -60,7 +60,7 @@ func explainCommand(ui *ui) *cobra.Command {
 		Long: `explain shows each rule that changes the URL, the canonical form, the text that
 is hashed and its SHA-256. The first 16 bytes of that are a number, shown in
 decimal and in Base58 (digits). The code is the first 10 characters of the
-number in Base58 (--code-length), with 1s in front if it has fewer.
+number in Base58 (--code-length). 1 is added in front of short numbers.
 
 A URL has a first-choice code (salt 0). If that is taken it gets the next one
 that is free (salt 1, 2 and so on). With --db explain also shows which URLs have

@@ -58,11 +58,17 @@ func help(cmd *cobra.Command, _ []string) {
 	if cmd.IsAdditionalHelpTopicCommand() {
 		return
 	}
-	commands := ""
+	commands, topics := "", ""
 	for _, c := range cmd.Commands() {
-		commands += fmt.Sprintf("  %-*s  %s\n", c.NamePadding(), c.Name(), c.Short)
+		line := fmt.Sprintf("  %-*s  %s\n", c.NamePadding(), c.Name(), c.Short)
+		if c.IsAdditionalHelpTopicCommand() {
+			topics += line
+		} else {
+			commands += line
+		}
 	}
 	section("Commands:\n", commands)
+	section("Topics of bulk help:\n", topics)
 	var titles []string
 	groups := map[string]*pflag.FlagSet{}
 	add := func(flag *pflag.Flag) {

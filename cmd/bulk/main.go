@@ -157,8 +157,8 @@ never matters.`,
 	}
 	f := root.PersistentFlags()
 	f.BoolVarP(&ui.quiet, "quiet", "q", false, "show only errors, warnings and the result")
-	f.StringVar(&ui.format, "log-format", "", "`FORMAT` of log lines: text or json (default: text, except on a terminal)")
-	f.String("config", "", "take flags that are not given from this YAML `FILE`; see bulk config --help")
+	f.StringVar(&ui.format, "log-format", "", "log as text or json, a `FORMAT` (terminal: sentences)")
+	f.String("config", "", "settings from a YAML `FILE` (bulk config --help)")
 	group(f, "General flags")
 	offer(root, "log-format", "text", "json")
 	root.PersistentPreRunE = func(cmd *cobra.Command, args []string) error {
@@ -168,7 +168,7 @@ never matters.`,
 	root.SetFlagErrorFunc(flagError)
 	root.SetHelpFunc(help)
 	root.AddCommand(runCommand(ui), previewCommand(ui), verifyCommand(ui), diffCommand(ui), explainCommand(ui), estimateCommand(ui), runsCommand(ui), undoCommand(ui), deleteCommand(ui), sweepCommand(ui), resolveCommand(ui), statsCommand(ui), exportCommand(ui), initCommand(ui), profilesCommand(ui), configCommand(ui))
-	root.AddCommand(&cobra.Command{Use: "exit-codes", Short: "What each exit code means", Long: exitCodes}) // a help topic
+	root.AddCommand(topics()...)
 	return root
 }
 

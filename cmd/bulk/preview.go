@@ -71,7 +71,7 @@ would be stored.`,
 			return preview(cmd.Context(), ui, &o, asJSON)
 		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON object instead of a screen")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON instead of a screen")
 	writing := pflag.NewFlagSet("", pflag.ContinueOnError)
 	o.flags(cmd, writing)
 	writing.VisitAll(func(f *pflag.Flag) { f.Hidden = true }) // so that the command of a run fits

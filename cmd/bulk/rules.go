@@ -14,35 +14,6 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// rulesHelp is a part of the help of bulk run and bulk preview.
-const rulesHelp = `Link rules: links can expire, have a use limit, a type and an owner. With
---rules, or with any other flag of link rules, these columns count:
-  expires_at   a time such as 2026-01-31T18:00:00Z, a date, or Unix seconds. A
-               link with a date ends at 00:00 UTC of that day
-  max_uses     a whole number of 1 or more
-  link_type    PERMANENT or TEMPORARY
-  owner_id     any text
-  ref          any text; only --identity row uses it
-Names count in any case, with spaces or _. expires, expiry, expiration,
-expiration_date, valid_until and end_date are names of expires_at, too;
-max_visits, max_clicks, click_limit, clicks_limit and usage_limit are names of
-max_uses. --map gives other columns. An empty cell is none, and a flag stands in
-for it.
-  --identity   What a link is found by: its URL; its URL, expiry and use limit
-               (params); or its URL and ref (row), where the input and the row
-               stand in for an empty ref.
-  --on-drift   If the link exists and a row says something else: keep leaves the
-               link, update changes it, reject rejects the row. A link of
-               another owner always stays.
-  --revive     If the link of a row no longer works: ended brings it back if it
-               has expired or was used up; all also if somebody deleted it; none
-               never. Else the row is rejected: link_deleted or link_ended. If
-               all links of a URL are deleted, it gets no further one either. A
-               sweep forgets deleted links.
-A TEMPORARY link without an owner becomes permanent if a PERMANENT row
-with an owner has its URL. The mapping says so in the column change: updated,
-claimed, revived, drifted (it differs and stays) or other_owner.`
-
 // rulesText has the flags of link rules as they were given.
 type rulesText struct {
 	on                                 bool
@@ -53,20 +24,20 @@ type rulesText struct {
 
 // flags defines the flags of link rules.
 func (t *rulesText) flags(cmd *cobra.Command, f *pflag.FlagSet) {
-	f.BoolVar(&t.on, "rules", false, "read expiry, use limit, type, owner and ref of links; see Link rules above")
+	f.BoolVar(&t.on, "rules", false, "read expiry, use limit, type and owner of links")
 	t.rowFlags(cmd, f)
 }
 
 // rowFlags defines those that a single URL can have, too.
 func (t *rulesText) rowFlags(cmd *cobra.Command, f *pflag.FlagSet) {
-	f.StringVar(&t.identity, "identity", "", "what a link is found by: `url|params|row`; see Link rules above (default: url)")
-	f.StringVar(&t.onDrift, "on-drift", "", "what to do if a link exists and the row says something else: `keep|update|reject` (default: keep)")
-	f.StringVar(&t.revive, "revive", "", "which links that no longer work come back if a row has their URL: `ended|all|none` (default: ended)")
-	f.StringVar(&t.expiresAt, "expires-at", "", "`TIME` at which links of rows without an expiry expire; a date is 00:00 UTC of that day")
-	f.StringVar(&t.expiresIn, "expires-in", "", "how long links of rows without an expiry live, a `TIME` such as 2w, 90d or 1h30min, from --as-of")
-	f.StringVar(&t.temporaryTTL, "temporary-ttl", "", "how long TEMPORARY links without an expiry live, a `TIME` such as 2w, 90d or 1h30min (default: 8h)")
+	f.StringVar(&t.identity, "identity", "", "what a link is found by, `PARTS`: url, params or row")
+	f.StringVar(&t.onDrift, "on-drift", "", "link and row differ: `MODE` keep, update, reject")
+	f.StringVar(&t.revive, "revive", "", "dead links come back: `MODE` ended, all, none")
+	f.StringVar(&t.expiresAt, "expires-at", "", "`TIME` at which links without an expiry expire")
+	f.StringVar(&t.expiresIn, "expires-in", "", "`TIME` that they live, as 2w or 90d, from --as-of")
+	f.StringVar(&t.temporaryTTL, "temporary-ttl", "", "`TIME` that TEMPORARY ones live (default: 8h)")
 	f.StringVar(&t.maxUses, "max-uses", "", "use limit of rows without one: `N` uses")
-	f.StringVar(&t.linkType, "link-type", "", "type of rows without one: `permanent|temporary`")
+	f.StringVar(&t.linkType, "link-type", "", "`TYPE` of rows without one: permanent or temporary")
 	f.StringVar(&t.owner, "owner", "", "owner of rows without one: an `ID`")
 	offer(cmd, "identity", "url", "params", "row")
 	offer(cmd, "on-drift", "keep", "update", "reject")

@@ -52,46 +52,13 @@ type runOptions struct {
 	rejectsOK, noRetries bool
 }
 
-// legacyHelp is a part of the help of bulk run and bulk preview.
-const legacyHelp = `Legacy codes: the rows of another shortener have codes already. --legacy says
-what becomes of them:
-  keep  The old codes stay, byte for byte. If a URL has several, the smallest is
-        the code of its link, and the others are aliases of it. A URL without an
-        old code gets a generated one.
-  both  Each link gets a generated code. All old codes are aliases of it.
-  map   Links get generated codes only. The mapping shows old and new codes.
-If two URLs claim one old code, it goes to the one that has it in the store, or
-else to the one that sorts first. --on-conflict says what becomes of the other
-rows: they are rejected, the run fails, or they count as rows without an old
-code.`
-
-// migrationHelp is a part of the help of bulk run and bulk preview.
-const migrationHelp = `Migration: links have titles, dates, passwords. With --legacy, or with one of
-these flags, bulk reads them.
-  --domains       Codes belong to a short domain. keep makes a workspace of each
-                  domain; --workspace W goes before it (W/bit.ly), and rows
-                  without a domain are in W. merge puts all into one workspace,
-                  where two URLs with the same code are a conflict.
-  --attrs         The title, the tags, the creation time and the clicks are
-                  stored with new links, if the profile or --map knows their
-                  columns. bulk export writes them. List other columns by name;
-                  profile in the list stands for these four. none: none of them.
-                  Personal data (the column ip of YOURLS) is left out, also of
-                  the reports, unless it is listed.
-  --hygiene       Each kind of link that the store cannot keep as it was is
-                  counted. keep ignores it, warn accepts and counts it, reject
-                  rejects the row with the kind as reason. The defaults:
-                    protected=reject  it has a password, and would be public
-                    inactive=reject   it is archived, banned, disabled or
-                                      deleted
-                    pattern=reject    the code is a regular expression
-                    loop=reject       it leads to itself (--short-domain)
-                    chain=warn        it leads to another code of --short-domain
-                    expired=warn      it has expired
-                    targeted=warn     it has rules by country or device
-                    secret=warn       its URL has a password, token or e-mail
-                                      address
-Existing links are not changed.`
+// These parts of the help of bulk run and bulk preview name the topics.
+const (
+	legacyHelp    = `Rows of another shortener have codes already (--legacy): bulk help legacy.`
+	migrationHelp = `Its links have titles, dates and passwords: bulk help migration.`
+	rulesHelp     = `Links may end, and may have an owner (--rules): bulk help rules.`
+	schemeHelp    = `Codes may be secret, or short without collisions: bulk help schemes.`
+)
 
 func runCommand(ui *ui) *cobra.Command {
 	var o runOptions
@@ -106,7 +73,8 @@ collisions.csv, manifest.json and timings.json.
 
 DIR always holds the last good run. A run that may store no links, because it
 has too many rejects or only rejects, writes them to DIR.failed. A dry run
-writes to DIR.dry.
+writes to DIR.dry. A STORE is sqlite:FILE or postgres://…. A COLUMN is a name or
+a number.
 
 If a run does not finish, run the same command again to resume it, with the same
 inputs and --db and as the same user. Any other command starts a run of its own:
@@ -114,12 +82,24 @@ links of the unfinished run then count as existing. If the run is finished
 already, the same command says so and changes nothing, also with --overwrite. To
 run it anyway, add --overwrite --new-run.
 
+More about some flags:
+  --rejects-ok    If more are rejected than --max-rejects allows, the run fails.
+  --metrics-file  It is written when the run ends, but not with --dry-run.
+  --no-wait       Runs wait for each other if they use one workspace, one SQLite
+                  file or one output directory.
+  --limit         Inputs are read in the order of their names.
+  --report-order  sort is by workspace, then code; input is as in your files, by
+                  file name.
+  --base-url      {workspace} stands for the workspace. Without a URL the column
+                  short_url is blank.
+  --excel-safe    Spreadsheets run cells that begin with = and such as formulas.
+  --as-of         It is recorded for links, and decides which have expired.
+  --max-field     It counts for fields of CSV and text, and for objects of JSON,
+                  and is at most 1073741824 (1GiB).
+
 ` + legacyHelp + `
-
 ` + migrationHelp + `
-
 ` + rulesHelp + `
-
 ` + schemeHelp + `
 
 bulk preview, with the same flags, shows what a run would do.`,
@@ -141,50 +121,51 @@ bulk preview, with the same flags, shows what a run would do.`,
 // their own: for bulk run that is the flags of the command, too.
 func (o *runOptions) flags(cmd *cobra.Command, writing *pflag.FlagSet) {
 	f := cmd.Flags()
-	f.StringVarP(&o.Workspace, "workspace", "w", "", "workspace `ID` of all rows; with --workspace-column, of rows whose cell is blank")
-	f.StringVar(&o.Source.WorkspaceColumn, "workspace-column", "", "`COLUMN` that has the workspace, by name or number")
-	f.StringVar(&o.Source.URLColumn, "url-column", "", "`COLUMN` that has the URL, by name or number (default: found by its usual names)")
-	writing.StringVarP(&o.Out, "out", "o", "", "`DIR` for the output (default: named after the first input: links.csv gives ./links.bulk)")
+	f.StringVarP(&o.Workspace, "workspace", "w", "", "workspace `ID` of all rows, or of blank cells")
+	f.StringVar(&o.Source.WorkspaceColumn, "workspace-column", "", "`COLUMN` that has the workspace, name or number")
+	f.StringVar(&o.Source.URLColumn, "url-column", "", "`COLUMN` of the URL (default: by usual names)")
+	writing.StringVarP(&o.Out, "out", "o", "", "output `DIR` (default: links.csv: ./links.bulk)")
 	writing.BoolVar(&o.DryRun, "dry-run", false, "store nothing; write the reports to DIR.dry")
-	f.StringVar(&o.maxRejects, "max-rejects", "", "store nothing if more than `N` rows, or N% of the rows, are rejected")
-	f.BoolVar(&o.rejectsOK, "rejects-ok", false, "exit with 0 instead of 3 if rows are rejected, but not more than --max-rejects allows")
-	writing.BoolVar(&o.Overwrite, "overwrite", false, "replace the finished run in the output directory, once the new run is finished")
-	writing.BoolVar(&o.NewRun, "new-run", false, "start a new run, instead of resuming one of this command; links that it stored stay")
-	f.BoolVar(&o.AllowEmpty, "allow-empty", false, "accept inputs that have no rows at all, and patterns that match no file")
-	writing.StringVar(&o.summary, "summary", "", "when the run ends, also print what it did to standard output: `json`; the keys are those of bulk preview --json")
-	writing.String("metrics-file", "", "when the run ends, write its metrics for Prometheus to this `FILE`, such as nightly.prom (not with --dry-run)")
+	f.StringVar(&o.maxRejects, "max-rejects", "", "store nothing over `N` or N% rejected rows")
+	f.BoolVar(&o.rejectsOK, "rejects-ok", false, "exit with 0 instead of 3 if rows are rejected")
+	writing.BoolVar(&o.Overwrite, "overwrite", false, "replace the finished run in the output DIR")
+	writing.BoolVar(&o.NewRun, "new-run", false, "start a new run, instead of resuming one")
+	f.BoolVar(&o.AllowEmpty, "allow-empty", false, "no rows at all, or no file, are no error")
+	writing.StringVar(&o.summary, "summary", "", "print what the run did: `json`, as preview --json")
+	writing.String("metrics-file", "", "write metrics for Prometheus to this `FILE`")
 	o.store.flags(cmd)
-	writing.BoolVar(&o.NoWait, "no-wait", false, "fail, instead of waiting, if another run is using the workspace, the SQLite file or the output directory")
+	f.Lookup("db").Usage = "`STORE` (default: BULK_DB, else sqlite:bulk.db)"
+	writing.BoolVar(&o.NoWait, "no-wait", false, "fail, instead of waiting for another run")
 	group(f, "Store flags")
 	o.csv.flags(cmd, &o.Source)
-	f.Int64Var(&o.Limit, "limit", 0, "read only the first `N` records; inputs are read in the order of their names")
+	f.Int64Var(&o.Limit, "limit", 0, "read only the first `N` records")
 	group(f, "Input flags")
-	f.StringVar((*string)(&o.Legacy), "legacy", "", "what to do with the codes that the rows bring along: `keep|both|map`; see Legacy codes above")
-	f.StringVar(&o.Source.CodeColumn, "code-column", "", "`COLUMN` that has the old code, by name or number; path(COLUMN) takes the path of a URL (default: found by its usual names)")
-	f.StringVar(&o.Source.Profile, "profile", "", "`NAME` of the program that wrote the files, none or auto; see bulk profiles (default: auto with --legacy)")
-	f.StringVar(&o.columns, "map", "", "columns by what they hold, such as url=target,code=slug: a `LIST` of "+strings.Join(columns.MapRoles(), ", "))
-	f.StringVar(&o.CodePattern, "code-pattern", "", "reject rows whose old code is not of this `PATTERN`, a regular expression (default: "+legacy.DefaultPattern+")")
-	f.StringVar(&o.reserved, "reserved", "", "reject rows whose old code is in this `FILE`, a word a line")
-	f.StringVar((*string)(&o.OnConflict), "on-conflict", "", "what to do with a row whose old code belongs to another URL: `reject|fail|generate` (default: reject)")
-	f.BoolVar(&o.Partial, "partial", false, "take a document that is one page of several as it is")
-	f.BoolVar(&o.NoRules, "no-rules", false, "leave out when links end, although the inputs say it: they become eternal")
-	f.BoolVar(&o.Codes.Fold, "fold-case", false, "take codes that differ only in case for the same")
+	f.StringVar((*string)(&o.Legacy), "legacy", "", "what becomes of old codes, `MODE`: keep, both, map")
+	f.StringVar(&o.Source.CodeColumn, "code-column", "", "`COLUMN` of old codes (default: by usual names)")
+	f.StringVar(&o.Source.Profile, "profile", "", "`NAME` of the program that wrote the files")
+	f.StringVar(&o.columns, "map", "", "columns: a `LIST` as url=target,code=slug")
+	f.StringVar(&o.CodePattern, "code-pattern", "", "`PATTERN` of the old codes that may stay")
+	f.StringVar(&o.reserved, "reserved", "", "`FILE` of old codes that may not stay")
+	f.StringVar((*string)(&o.OnConflict), "on-conflict", "", "two URLs, one code: `MODE` reject, fail, generate")
+	f.BoolVar(&o.Codes.Fold, "fold-case", false, "codes that differ only in case are the same")
+	f.BoolVar(&o.Partial, "partial", false, "take one page of several as it is")
+	f.BoolVar(&o.NoRules, "no-rules", false, "leave out when links end: they become eternal")
 	group(f, "Legacy flags")
-	f.StringVar((*string)(&o.Domains), "domains", "", "what to do if the codes are of several short domains: `keep|merge`; see Migration above")
-	f.StringVar(&o.Attrs, "attrs", "", "what to store with a link: `none|profile|COLUMN,…`; see Migration above (default: profile with --legacy)")
+	f.StringVar((*string)(&o.Domains), "domains", "", "codes of several domains, a `MODE`: keep, merge")
+	f.StringVar(&o.Attrs, "attrs", "", "`LIST` to store: none, profile, names of columns")
 	f.BoolVar(&o.KeepCreated, "keep-created", false, "links keep the creation time that the input has")
-	f.StringVar(&o.hygiene, "hygiene", "", "what to do with links that the store cannot keep as they were: a `LIST` such as protected=warn,secret=reject; see Migration above")
-	f.StringVar(&o.shortDomains, "short-domain", "", "`DOMAIN` of the short URLs, or several with commas, to find links that lead to short links")
+	f.StringVar(&o.hygiene, "hygiene", "", "`LIST` such as protected=warn,secret=reject")
+	f.StringVar(&o.shortDomains, "short-domain", "", "`DOMAIN` of the short URLs, or several with commas")
 	group(f, "Migration flags")
 	o.rules.flags(cmd, f)
 	group(f, "Link rule flags")
-	writing.StringVar((*string)(&o.ReportFormat), "report-format", string(report.CSV), "`FORMAT` of the mapping: csv, parquet or arrow")
-	writing.StringVar((*string)(&o.ReportOrder), "report-order", string(report.SortOrder), "`ORDER` of mapping rows: sort (by workspace, then code) or input (as in your files, by file name)")
-	writing.StringVar(&o.BaseURL, "base-url", "", "`URL` that short URLs begin with, such as https://sho.rt; {workspace} stands for the workspace (default: the column short_url is blank)")
+	writing.StringVar((*string)(&o.ReportFormat), "report-format", string(report.CSV), "`FORMAT`: csv, parquet, arrow")
+	writing.StringVar((*string)(&o.ReportOrder), "report-order", string(report.SortOrder), "`ORDER`: sort or input")
+	writing.StringVar(&o.BaseURL, "base-url", "", "`URL` that short URLs begin with: https://sho.rt")
 	writing.BoolVar(&o.NoCarry, "no-carry", false, "do not copy your other columns into the mapping")
-	writing.BoolVar(&o.ExcelSafe, "excel-safe", false, "put ' before cells that a spreadsheet would run as a formula")
+	writing.BoolVar(&o.ExcelSafe, "excel-safe", false, "put ' before cells that a spreadsheet would run")
 	group(f, "Mapping flags")
-	f.StringVar(&o.asOf, "as-of", "", "`TIME` that counts as now: it is recorded for the links, and decides which of them have expired; RFC 3339 or a date")
+	f.StringVar(&o.asOf, "as-of", "", "`TIME` that counts as now: RFC 3339 or a date")
 	o.identity.flags(f, &o.Profile)
 	group(f, "Link flags")
 	o.scheme.flags(cmd, f)
@@ -192,7 +173,7 @@ func (o *runOptions) flags(cmd *cobra.Command, writing *pflag.FlagSet) {
 	f.IntVar(&o.MaxRetries, "max-retries", 0, retriesUsage)
 	group(f, "Code flags")
 	f.IntVar(&o.Workers, "workers", 0, "use `N` CPU cores (default: all)")
-	f.StringVar(&o.memory, "memory", "", "memory `SIZE` to use, such as 512MiB (default: half of the machine's)")
+	f.StringVar(&o.memory, "memory", "", "`SIZE`, as 512MiB (default: half of the machine's)")
 	f.StringVar(&o.TempDir, "tmp", "", "`DIR` for rows that do not fit in memory (default: TMPDIR)")
 	group(f, "Resource flags")
 	o.profiles.flags(f)
@@ -213,10 +194,10 @@ type csvText struct{ header, delimiter, quote string }
 // flags defines the flags about the text of inputs.
 func (t *csvText) flags(cmd *cobra.Command, s *source.Options) {
 	f := cmd.Flags()
-	f.StringVar(&t.header, "header", "auto", "whether a CSV begins with a header: `yes|no|auto`")
-	f.StringVar(&t.delimiter, "delimiter", "", "CSV delimiter, one `CHARACTER` or \"tab\" (default: detected)")
-	f.StringVar(&t.quote, "quote", `"`, "CSV quote, one `CHARACTER`")
-	f.IntVar(&s.MaxField, "max-field", source.DefaultMaxField, "reject rows of CSV and text with a field, and JSON objects, of more than `N` bytes, at most 1073741824 (1GiB)")
+	f.StringVar(&t.header, "header", "auto", "a header? `ANSWER`: yes, no, auto")
+	f.StringVar(&t.delimiter, "delimiter", "", "CSV delimiter, a `CHAR` or \"tab\" (default: detected)")
+	f.StringVar(&t.quote, "quote", `"`, "CSV quote, a `CHAR`")
+	f.IntVar(&s.MaxField, "max-field", source.DefaultMaxField, "reject rows with fields over `N` bytes")
 	offer(cmd, "header", "auto", "yes", "no")
 }
 
@@ -248,11 +229,11 @@ type identityText struct{ stripParams, assumeScheme string }
 
 // flags defines the flags of a profile.
 func (t *identityText) flags(f *pflag.FlagSet, p *canon.Profile) {
-	f.BoolVar(&p.KeepFragment, "keep-fragment", false, "keep what follows # in URLs, so that each fragment is a link of its own (profile linkforge-1+fragment)")
-	f.StringVar(&t.stripParams, "strip-params", "", "drop parameters of the query: a `LIST` of names, or beginnings of names with * as in utm_*,gclid (profile linkforge-1+strip(LIST))")
-	f.BoolVar(&p.KeepUserinfo, "keep-userinfo", false, "keep user:password@ in URLs instead of rejecting them (profile linkforge-1+userinfo)")
-	f.StringVar(&t.assumeScheme, "assume-scheme", "", "add `http|https` to URLs without a scheme, such as example.com/a or //example.com/a; without this they are rejected")
-	f.IntVar(&p.MaxLength, "max-url-length", canon.MaxLength, "reject URLs whose canonical form has more than `N` bytes")
+	f.BoolVar(&p.KeepFragment, "keep-fragment", false, "each fragment (after #) is a link of its own")
+	f.StringVar(&t.stripParams, "strip-params", "", "drop parameters: a `LIST` as utm_*,gclid")
+	f.BoolVar(&p.KeepUserinfo, "keep-userinfo", false, "keep user:password@, do not reject the URL")
+	f.StringVar(&t.assumeScheme, "assume-scheme", "", "`SCHEME` of URLs without: http or https")
+	f.IntVar(&p.MaxLength, "max-url-length", canon.MaxLength, "reject URLs over `N` bytes")
 }
 
 // parse reads them into a profile.

@@ -12,19 +12,6 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// schemeHelp is a part of the help of bulk run and bulk preview.
-const schemeHelp = `Code schemes: --scheme says how codes are made.
-  sha256-base58     From the URL and the workspace. The same URL has the same
-                    code everywhere, and anybody can compute it.
-  keyed-base62      The same with a secret: without it nobody can tell a code
-                    from a random one, with it anybody can check all of them.
-  counter-base62    From a number that the store counts up, and a secret that
-                    hides little: who has two codes knows the next ones.
-  counter-permuted  From such a number, encrypted: the codes tell nothing of it.
-The secret is in the file of --scheme-key-file or in the variable
-BULK_SCHEME_KEY; openssl rand -base64 32 makes one. The store keeps the scheme
-of each workspace, and a fingerprint of the secret, but never the secret.`
-
 // secretVariable has the secret of a scheme.
 const secretVariable = "BULK_SCHEME_KEY"
 
@@ -36,15 +23,15 @@ type schemeText struct {
 
 // Usages of flags whose defaults are those of the scheme.
 const (
-	codeLengthUsage = "codes have `N` characters (default: 10, or 7 with another --scheme)"
-	retriesUsage    = "when a code is taken, try up to `N` other codes (default: 10, or 4 with keyed-base62)"
+	codeLengthUsage = "`N` characters (default: 10; other schemes: 7)"
+	retriesUsage    = "try `N` other codes (default: 10; keyed-base62: 4)"
 )
 
 // flags defines the flags of a scheme.
 func (t *schemeText) flags(cmd *cobra.Command, f *pflag.FlagSet) {
 	t.secretFlags(f)
 	offerSchemes(cmd)
-	f.Int64Var(&t.start, "counter-start", 0, "the first number (`N`) of a counter, if the store has given out none (default: 1)")
+	f.Int64Var(&t.start, "counter-start", 0, "first number (`N`) of a new counter (default: 1)")
 	t.multiplierFlag(f)
 	t.blocklistFlag(f)
 }
@@ -57,11 +44,11 @@ func (t *schemeText) secretFlags(f *pflag.FlagSet) {
 
 // keyFlag defines the flag that names the file of the secret.
 func (t *schemeText) keyFlag(f *pflag.FlagSet) {
-	f.StringVar(&t.keyFile, "scheme-key-file", "", "`FILE` that has the secret of the scheme (default: the variable "+secretVariable+")")
+	f.StringVar(&t.keyFile, "scheme-key-file", "", "`FILE` of the secret (default: BULK_SCHEME_KEY)")
 }
 
 func (t *schemeText) nameFlag(f *pflag.FlagSet) {
-	f.StringVar(&t.name, "scheme", codegen.Name, "how codes are made: the `NAME` of a scheme")
+	f.StringVar(&t.name, "scheme", codegen.Name, "`NAME` of a scheme")
 }
 
 // offerSchemes completes the names of schemes.
@@ -74,11 +61,11 @@ func offerSchemes(cmd *cobra.Command) {
 }
 
 func (t *schemeText) multiplierFlag(f *pflag.FlagSet) {
-	f.Int64Var(&t.multiplier, "counter-multiplier", 0, "multiply the numbers of counter-base62 by `N` (default: 1)")
+	f.Int64Var(&t.multiplier, "counter-multiplier", 0, "of counter-base62: `N` times (default: 1)")
 }
 
 func (t *schemeText) blocklistFlag(f *pflag.FlagSet) {
-	f.StringVar(&t.blocklist, "blocklist", "", "no generated code contains a word of this `FILE`, a word a line")
+	f.StringVar(&t.blocklist, "blocklist", "", "`FILE` of words that no generated code contains")
 }
 
 // parse reads them, and the secret.

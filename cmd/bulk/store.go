@@ -33,9 +33,9 @@ func (o *storeOptions) flags(cmd *cobra.Command) {
 	o.postgres.Name = "bulk " + cmd.Name()
 	f.StringVar(&o.db, "db", "", "`STORE` of the links: sqlite:FILE or postgres://… (default: BULK_DB, else sqlite:bulk.db)")
 	group(f, "Common flags")
-	f.StringVar(&o.postgres.Schema, "schema", "", "schema `NAME` in PostgreSQL (default: the first of the search path)")
+	f.StringVar(&o.postgres.Schema, "schema", "", "schema `NAME` (default: first of the search path)")
 	f.StringVar(&o.postgres.Table, "table", "", "table `NAME` in PostgreSQL (default: links)")
-	f.DurationVar(&o.postgres.RetryFor, "retry-for", 2*time.Minute, "keep trying for this `TIME` when the database does not answer")
+	f.DurationVar(&o.postgres.RetryFor, "retry-for", 2*time.Minute, "`TIME` to wait for the database")
 }
 
 // unasked refuses flags about the store without --db, for verbs that use a store only then.

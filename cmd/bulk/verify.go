@@ -51,9 +51,9 @@ taken codes and the run itself must be there, and every link in the store must
 follow from its URL.
 
 If the run had a secret for its codes, give the same one, in the file of
---scheme-key-file or the variable BULK_SCHEME_KEY. Without it everything is
-checked but that each code is the one of its URL or number. If the run had a
---blocklist, give the same one, or it is believed which codes were skipped.
+--scheme-key-file or the variable BULK_SCHEME_KEY. If it had a --blocklist, give
+the same one. Without the secret, verify cannot check that a code belongs to its
+URL or number. Without the list, it cannot check which codes were skipped.
 Another secret or list than that of the run is wrong usage.
 
 Of a run of a counter it also checks the numbers: each is one that the run took,
