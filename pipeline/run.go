@@ -890,7 +890,7 @@ func (j *job) writeTimings(entry sink.Run) error {
 		GC: collected(), Stages: append(j.meter.stages, j.meter.finished(now, j.out.dir.Files())...),
 	}
 	r := &j.result
-	t.Told = manifest.Told{Workspaces: few(r.Workspaces), NewWorkspaces: few(r.Fresh), Rewritten: r.Rewritten, RewrittenBy: r.Changes, Unchanged: r.Stays, Dates: r.Dates}
+	t.Told = manifest.Told{Workspaces: few(r.Workspaces), NewWorkspaces: few(r.Fresh), Rewritten: r.Rewritten, RewrittenBy: r.Changes, Unchanged: r.Stays, Dates: r.Dates, Nones: r.Nones}
 	if j.cfg.Store != nil {
 		t.Details = j.cfg.Store.Stats()
 	}

@@ -71,7 +71,7 @@ would be stored.`,
 			return preview(cmd.Context(), ui, &o, asJSON)
 		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON instead of a screen")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	writing := pflag.NewFlagSet("", pflag.ContinueOnError)
 	o.flags(cmd, writing)
 	writing.VisitAll(func(f *pflag.Flag) { f.Hidden = true }) // so that the command of a run fits
@@ -221,7 +221,7 @@ func (f *forecast) account() *account.Account {
 		Run: account.Run{
 			Manifest: manifest.Manifest{Counts: manifest.Counts(f.Counts), LinksCreated: &f.LinksCreated, Reasons: f.Reasons, MergedDiffers: f.MergedDiffers,
 				Legacy: f.Legacy, Rules: f.Rules, Migration: f.allKinds()},
-			Terms: f.o.terms(), Stays: f.Stays, Dates: f.Dates, Store: f.o.StoreName, NewStore: f.o.newStore, Workspaces: f.Workspaces, Fresh: f.Fresh,
+			Terms: f.o.terms(), Stays: f.Stays, Dates: f.Dates, Nones: f.Nones, Store: f.o.StoreName, NewStore: f.o.newStore, Workspaces: f.Workspaces, Fresh: f.Fresh,
 			Rejected: map[string]account.Example{}, ExitCode: f.code, Command: f.command,
 		},
 		Kept: f.Kept, Generated: f.Generated, Aliases: f.Aliases, Examples: map[string]account.Example{}, Seen: f.Seen, Policy: f.o.Policy(), URLs: f.URLs,

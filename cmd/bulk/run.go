@@ -131,7 +131,7 @@ func (o *runOptions) flags(cmd *cobra.Command, writing *pflag.FlagSet) {
 	writing.BoolVar(&o.Overwrite, "overwrite", false, "replace the finished run in the output DIR")
 	writing.BoolVar(&o.NewRun, "new-run", false, "start a new run, instead of resuming one")
 	f.BoolVar(&o.AllowEmpty, "allow-empty", false, "no rows at all, or no file, are no error")
-	writing.StringVar(&o.summary, "summary", "", "print what the run did: `json`, as preview --json")
+	writing.StringVar(&o.summary, "summary", "", "print what the run did to stdout, as `json`")
 	writing.String("metrics-file", "", "write metrics for Prometheus to this `FILE`")
 	o.store.flags(cmd)
 	f.Lookup("db").Usage = "`STORE` (default: BULK_DB, else sqlite:bulk.db)"

@@ -47,7 +47,7 @@ func (p *Preview) Account() *Account {
 	if p.Rules != nil {
 		a.add(p.changes()...)
 	}
-	a.add(dates(p.Dates)...)
+	a.add(dates(p.Dates, p.Nones)...)
 	if p.Legacy != nil {
 		a.add(Fact{Key: "legacy", Log: "-", Full: p.Legacy})
 	}

@@ -32,6 +32,7 @@ type Run struct {
 	Rewritten         int64    // accepted rows whose URL is not as its canonical form
 	Changes           map[string]int64
 	Stays             map[string]int64 // links that keep what they have although rows say something else, by change
+	Nones             int64            // accepted rows whose expiry or use limit is a word for none
 	Dates             int64            // accepted rows whose expiry is a date without a time
 
 	// What only the process knows.
@@ -61,7 +62,7 @@ func OfDirectory(out string, m *manifest.Manifest, sha256 string, t *manifest.Ti
 	if t != nil {
 		r.ID, r.Store, r.Took = t.RunID, t.Store, time.Duration(t.Seconds*float64(time.Second))
 		told := &t.Told
-		r.Workspaces, r.Fresh, r.Rewritten, r.Changes, r.Stays, r.Dates = told.Workspaces, told.NewWorkspaces, told.Rewritten, told.RewrittenBy, told.Unchanged, told.Dates
+		r.Workspaces, r.Fresh, r.Rewritten, r.Changes, r.Stays, r.Dates, r.Nones = told.Workspaces, told.NewWorkspaces, told.Rewritten, told.RewrittenBy, told.Unchanged, told.Dates, told.Nones
 	}
 	r.Stored = r.ID != 0
 	return r
@@ -515,13 +516,16 @@ func (r *Run) rules() (list []Fact) {
 	if r.ExpiresAt != "" {
 		list = append(list, Fact{Key: "expires_at", Log: "-", Value: r.ExpiresAt, Words: "--expires-at {} has no time: " + dateEnds})
 	}
-	return append(list, dates(r.Dates)...)
+	return append(list, dates(r.Dates, r.Nones)...)
 }
 
 // dates tells of rows whose expiry is a date without a time.
-func dates(rows int64) []Fact {
-	if rows == 0 {
-		return nil
+func dates(rows, nones int64) (list []Fact) {
+	if rows > 0 {
+		list = append(list, Fact{Key: "dates_without_time", Name: "rows with a date without a time", Noun: "row", Value: rows, Note: dateEnds})
 	}
-	return []Fact{{Key: "dates_without_time", Name: "rows with a date without a time", Noun: "row", Value: rows, Note: dateEnds}}
+	if nones > 0 {
+		list = append(list, Fact{Key: "no_ends", Name: "rows with a word for no end", Noun: "row", Value: nones, Note: "such as null, never, 0 or 0001-01-01T00:00:00Z: expiry or use limit is none"})
+	}
+	return list
 }

@@ -32,6 +32,7 @@ type Told struct {
 	Rewritten     int64            `json:"rewritten,omitempty"`      // accepted rows whose URL is not as its canonical form
 	RewrittenBy   map[string]int64 `json:"rewritten_by,omitempty"`   // of these, by how their URLs were changed
 	Unchanged     map[string]int64 `json:"links_unchanged,omitempty"`
+	Nones         int64            `json:"no_ends,omitempty"`            // accepted rows whose expiry or use limit is a word for none
 	Dates         int64            `json:"dates_without_time,omitempty"` // accepted rows whose expiry is a date without a time
 }
 
