@@ -51,37 +51,49 @@ func TestConformance(t *testing.T) {
 	dsn, schemas := server.Database(t), 0
 	sinktest.Run(t, func(t *testing.T) *sinktest.Database {
 		schemas++
-		return conforming(dsn, Options{RetryFor: -1, Schema: fmt.Sprint("test", schemas)})
+		return conforming(t, dsn, Options{RetryFor: -1, Schema: fmt.Sprint("test", schemas)})
 	})
 }
 
-// conforming is a database of the conformance suite.
-func conforming(dsn string, opts Options) *sinktest.Database {
+// conforming is a database of the conformance suite. The suite looks past the stores so often that it
+// does so over one connection: a new one costs more than what is done with it.
+func conforming(t *testing.T, dsn string, opts Options) *sinktest.Database {
 	links := newNames(opts.Schema, opts.withDefaults().Table).links
+	conn := connect(t, dsn)
+	created := func(t *testing.T) bool {
+		return valueOf[bool](t, conn, "SELECT to_regclass($1) IS NOT NULL", links)
+	}
 	return &sinktest.Database{
 		FineLocks: true,
 		Open: func(t *testing.T) sink.Store {
 			return openStore(t, dsn, opts)
 		},
-		Created: func(t *testing.T) bool {
-			return value[bool](t, dsn, "SELECT to_regclass($1) IS NOT NULL", links)
-		},
+		Created: created,
 		Dump: func(t *testing.T) []sinktest.Row {
-			if !value[bool](t, dsn, "SELECT to_regclass($1) IS NOT NULL", links) {
+			if !created(t) {
 				return nil
 			}
-			return dump(t, dsn, links)
+			return dumpOf(t, conn, links)
 		},
-		Insert:  func(t *testing.T, rows ...sinktest.Row) { insert(t, dsn, links, rows) },
-		Execute: func(t *testing.T, sql string) { execute(t, dsn, strings.Replace(sql, " links ", " "+links+" ", 1)) },
+		Insert: func(t *testing.T, rows ...sinktest.Row) { insertInto(t, conn, links, rows) },
+		Execute: func(t *testing.T, sql string) {
+			executeOn(t, conn, strings.Replace(sql, " links ", " "+links+" ", 1))
+		},
 		Change: func(t *testing.T, workspace, code string, updated time.Time) {
-			execute(t, dsn, "UPDATE "+links+" SET updated_at = $3 WHERE workspace_id = $1 AND short_code = $2", workspace, code, updated)
+			executeOn(t, conn, "UPDATE "+links+" SET updated_at = $3 WHERE workspace_id = $1 AND short_code = $2", workspace, code, updated)
 		},
 	}
 }
 
-// insert commits links in one transaction: pgx has one for each batch.
 func insert(t testing.TB, dsn, links string, rows []sinktest.Row) {
+	t.Helper()
+	conn := connect(t, dsn)
+	defer conn.Close(context.Background())
+	insertInto(t, conn, links, rows)
+}
+
+// insertInto commits links in one transaction: pgx has one for each batch.
+func insertInto(t testing.TB, conn *pgx.Conn, links string, rows []sinktest.Row) {
 	t.Helper()
 	var batch pgx.Batch
 	for _, r := range rows {
@@ -90,8 +102,6 @@ func insert(t testing.TB, dsn, links string, rows []sinktest.Row) {
 			r.Workspace, r.Code, r.Key, r.Canonical, r.Original, r.Run, r.Created, r.Alias, r.Base, r.Attrs,
 			r.Expires, r.MaxUses, r.Uses, r.Type, r.Owner, r.Ref, r.Status, r.Marked, r.ChangedRun, r.Change, time.Time{})
 	}
-	conn := connect(t, dsn)
-	defer conn.Close(context.Background())
 	noError(t, conn.SendBatch(context.Background(), &batch).Close())
 }
 
@@ -104,12 +114,17 @@ func openStore(t testing.TB, dsn string, opts Options) *Store {
 	return s
 }
 
-// dump reads all links. A table of version 1 has fewer columns, which a row as JSON tells; it is made
-// once for each row, since it costs more than a load of it.
 func dump(t testing.TB, dsn, links string) []sinktest.Row {
 	t.Helper()
 	conn := connect(t, dsn)
 	defer conn.Close(context.Background())
+	return dumpOf(t, conn, links)
+}
+
+// dumpOf reads all links. A table of version 1 has fewer columns, which a row as JSON tells; it is made
+// once for each row, since it costs more than a load of it.
+func dumpOf(t testing.TB, conn *pgx.Conn, links string) []sinktest.Row {
+	t.Helper()
 	rows, err := conn.Query(context.Background(), "SELECT workspace_id, short_code, url_key, canonical_url, original_url,"+
 		" run_id, created_at, coalesce(j->>'kind', '') = 'alias', (j->>'base_key')::uuid, coalesce(j->>'attrs', ''),"+
 		" (j->>'expires_at')::timestamptz, coalesce((j->>'max_uses')::bigint, 0), coalesce((j->>'access_count')::bigint, 0),"+
@@ -152,6 +167,11 @@ func execute(t testing.TB, dsn, sql string, args ...any) {
 	t.Helper()
 	conn := connect(t, dsn)
 	defer conn.Close(context.Background())
+	executeOn(t, conn, sql, args...)
+}
+
+func executeOn(t testing.TB, conn *pgx.Conn, sql string, args ...any) {
+	t.Helper()
 	if _, err := conn.Exec(context.Background(), sql, args...); err != nil {
 		t.Fatalf("%s: %v", sql, err)
 	}
@@ -162,6 +182,11 @@ func value[T any](t testing.TB, dsn, sql string, args ...any) (v T) {
 	t.Helper()
 	conn := connect(t, dsn)
 	defer conn.Close(context.Background())
+	return valueOf[T](t, conn, sql, args...)
+}
+
+func valueOf[T any](t testing.TB, conn *pgx.Conn, sql string, args ...any) (v T) {
+	t.Helper()
 	if err := conn.QueryRow(context.Background(), sql, args...).Scan(&v); err != nil {
 		t.Fatalf("%s: %v", sql, err)
 	}
