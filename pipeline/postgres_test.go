@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
-	pgtest.InMemory()
+	pgtest.Quick()
 	os.Exit(server.Main(m))
 }
 

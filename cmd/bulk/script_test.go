@@ -42,7 +42,7 @@ func (s served) Run() int {
 	for _, flag := range append(knownKeys(rootCommand(newUI(io.Discard, io.Discard))), "config") {
 		os.Unsetenv(variable(flag))
 	}
-	pgtest.InMemory()
+	pgtest.Quick()
 	return server.Main(s.M)
 }
 

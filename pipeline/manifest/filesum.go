@@ -16,7 +16,7 @@ func FileSHA256(ctx context.Context, path string) (string, error) {
 		return "", err
 	}
 	defer f.Close()
-	sum, buf := sha256.New(), make([]byte, 1<<20)
+	sum, buf := sha256.New(), make([]byte, 128<<10)
 	for {
 		n, err := f.Read(buf)
 		sum.Write(buf[:n])

@@ -30,7 +30,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	pgtest.InMemory()
+	pgtest.Quick()
 	os.Exit(m.Run())
 }
 

@@ -36,6 +36,7 @@ func TestMain(m *testing.M) {
 		}
 		sinktest.ReserveForever(store)
 	}
+	pgtest.Quick()
 	flag.Parse()
 	flag.Set("test.parallel", "8") // parallel tests mostly wait
 	code := server.Main(m)

@@ -20,7 +20,7 @@ import (
 const killedAt = "BULK_SQLITE_TEST_LOADS"
 
 func TestMain(m *testing.M) {
-	pgtest.InMemory()
+	pgtest.Quick()
 	if path := os.Getenv(killedAt); path != "" {
 		loadForever(path)
 	}
