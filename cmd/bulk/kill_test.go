@@ -23,15 +23,22 @@ import (
 
 const dumpLinks = `SELECT workspace_id, short_code, canonical_url, coalesce(original_url, ''), CAST(run_id AS text), CAST(created_at AS text) FROM links ORDER BY 1, 2`
 
-// A killable is a store that the kill test can make and look into.
+// A killable is a store that the kill test can make, as a copy of another one that nobody has open, or,
+// if that is "", empty. And it can look into it.
 type killable struct {
-	fresh func(t *testing.T) (dsn string)
+	fresh func(t *testing.T, like string) (dsn string)
 	dump  func(t *testing.T, dsn string) []string
 }
 
 func sqliteStore() killable {
 	return killable{
-		fresh: func(t *testing.T) string { return "sqlite:" + filepath.Join(t.TempDir(), "links.db") },
+		fresh: func(t *testing.T, like string) string {
+			dir := t.TempDir()
+			if file, ok := strings.CutPrefix(like, "sqlite:"); ok {
+				must(t, os.CopyFS(dir, os.DirFS(filepath.Dir(file))))
+			}
+			return "sqlite:" + filepath.Join(dir, "links.db")
+		},
 		dump: func(t *testing.T, dsn string) []string {
 			db, err := sql.Open("sqlite", dsn[len("sqlite:"):])
 			must(t, err)
@@ -46,7 +53,14 @@ func sqliteStore() killable {
 
 func postgresStore() killable {
 	return killable{
-		fresh: func(t *testing.T) string { return postgresURL(server.Database(t)) },
+		fresh: func(t *testing.T, like string) string {
+			if like == "" {
+				return postgresURL(server.Database(t))
+			}
+			u, err := url.Parse(like)
+			must(t, err)
+			return postgresURL(server.Database(t, "TEMPLATE "+u.Query().Get("dbname")))
+		},
 		dump: func(t *testing.T, dsn string) []string {
 			ctx := context.Background()
 			conn, err := pgx.Connect(ctx, dsn)
@@ -139,18 +153,16 @@ func testKill(t *testing.T, store killable, filled bool) {
 	t.Chdir(t.TempDir())
 	list(t, "links.csv", gen.Options{Rows: 20_000, Duplicates: 0.1, Dirty: 0.1, Rejects: 0.01, Workspaces: 3})
 	list(t, "before.csv", gen.Options{Rows: 8000, First: 2500, Workspaces: 3})
-	fill := func(t *testing.T) string {
-		dsn := store.fresh(t)
-		if filled {
-			command(t, exitDone, "run", "before.csv", "--workspace-column", "workspace", "--db", dsn, "--out", filepath.Join(t.TempDir(), "before"), "--code-length", "3", "--as-of", "2026-01-01")
-		}
-		return dsn
+	before := ""
+	if filled {
+		before = store.fresh(t, "")
+		command(t, exitDone, "run", "before.csv", "--workspace-column", "workspace", "--db", before, "--out", filepath.Join(t.TempDir(), "before"), "--code-length", "3", "--as-of", "2026-01-01")
 	}
 	order := map[bool]string{false: "sort", true: "input"}[filled]
 	args := func(dsn, out string) []string {
 		return []string{"run", "links.csv", "--workspace-column", "workspace", "--db", dsn, "--out", out, "--code-length", "3", "--as-of", "2026-01-02", "--report-order", order}
 	}
-	dsn := fill(t)
+	dsn := store.fresh(t, before)
 	start := time.Now()
 	command(t, exitRejected, args(dsn, "want")...)
 	whole := time.Since(start)
@@ -160,7 +172,7 @@ func testKill(t *testing.T, store killable, filled bool) {
 	rnd := rand.New(rand.NewPCG(seed, 0))
 	killed := 0
 	for i := 0; i < points || killed == 0 && i < 10*points; i++ {
-		dsn := fill(t)
+		dsn := store.fresh(t, before)
 		out := fmt.Sprint("got", i)
 		after := (whole*time.Duration(i%points) + time.Duration(rnd.Int64N(int64(whole)))) / time.Duration(points)
 		if code, output := execute(t, &after, args(dsn, out)...); code == -1 {

@@ -70,7 +70,7 @@ func TestStoreOfTheEnvironment(t *testing.T) {
 // and "sql STATEMENT", which changes the
 // store $DB behind its back.
 func TestScripts(t *testing.T) {
-	scripts(t, "testdata/script", func(env *testscript.Env) error {
+	scripts(t, testscript.Params{Dir: "testdata/script"}, func(env *testscript.Env) error {
 		if !strings.HasSuffix(env.WorkDir, "script-postgres") {
 			return nil
 		}
@@ -86,10 +86,20 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// TestScriptsOfStores runs scripts over each kind of store, at $DB.
+// TestScriptsOfStores runs scripts over each kind of store, at $DB; with -short, each over one of them.
 func TestScriptsOfStores(t *testing.T) {
+	files, err := filepath.Glob("testdata/store/*.txtar")
+	must(t, err)
+	var of [2]testscript.Params // of SQLite, of PostgreSQL
+	for i, file := range files {
+		for store := range of {
+			if !testing.Short() || i%2 == store {
+				of[store].Files = append(of[store].Files, file)
+			}
+		}
+	}
 	t.Run("sqlite", func(t *testing.T) {
-		scripts(t, "testdata/store", func(env *testscript.Env) error {
+		scripts(t, of[0], func(env *testscript.Env) error {
 			env.Setenv("DB", "sqlite:"+filepath.Join(env.WorkDir, "links.db"))
 			env.Setenv("RUNS", "runs")
 			env.Setenv("AT", "_at")
@@ -98,7 +108,7 @@ func TestScriptsOfStores(t *testing.T) {
 	})
 	t.Run("postgres", func(t *testing.T) {
 		server.Need(t)
-		scripts(t, "testdata/store", func(env *testscript.Env) error {
+		scripts(t, of[1], func(env *testscript.Env) error {
 			env.Setenv("DB", postgresURL(server.Database(env.T().(testing.TB))))
 			env.Setenv("RUNS", "links_runs")
 			env.Setenv("AT", "")
@@ -107,26 +117,25 @@ func TestScriptsOfStores(t *testing.T) {
 	})
 }
 
-func scripts(t *testing.T, dir string, setup func(*testscript.Env) error) {
+// scripts runs the scripts that of names.
+func scripts(t *testing.T, of testscript.Params, setup func(*testscript.Env) error) {
 	testdata, err := filepath.Abs("../../testdata")
 	must(t, err)
-	testscript.Run(t, testscript.Params{
-		Dir:                 dir,
-		RequireExplicitExec: true,
-		UpdateScripts:       os.Getenv("BULK_TEST_UPDATE") != "",
-		Setup: func(env *testscript.Env) error {
-			env.Setenv("GORACE", os.Getenv("GORACE"))
-			env.Setenv("TESTDATA", testdata)
-			return setup(env)
-		},
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"exits":     exits,
-			"interrupt": interrupt,
-			"sql":       tamper,
-			"killed":    killed,
-			"halted":    halted,
-		},
-	})
+	of.RequireExplicitExec = true
+	of.UpdateScripts = os.Getenv("BULK_TEST_UPDATE") != ""
+	of.Setup = func(env *testscript.Env) error {
+		env.Setenv("GORACE", os.Getenv("GORACE"))
+		env.Setenv("TESTDATA", testdata)
+		return setup(env)
+	}
+	of.Cmds = map[string]func(*testscript.TestScript, bool, []string){
+		"exits":     exits,
+		"interrupt": interrupt,
+		"sql":       tamper,
+		"killed":    killed,
+		"halted":    halted,
+	}
+	testscript.Run(t, of)
 }
 
 // tamper executes a statement; an UPDATE must change something.
