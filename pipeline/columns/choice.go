@@ -16,7 +16,8 @@ type Choice struct {
 	Legacy          bool              // codes are wanted. Without it Code and Kind are -1
 	ByCode          bool              // rows are known by their codes, if there is a column of codes: Code is set, URLs are the columns of codes, and Beside those of URLs. NoColumn in URLColumn or CodeColumn: such columns do not count. Not with Legacy
 	Profile         string            // name of a profile; "none"; "" or "auto": that which is detected, if Legacy
-	Map             map[string]string // column by role (MapRoles), as the three above; they count first, the profile last
+	Map             map[string]string // column by role (MapRoles), as the three above; they count first, the profile last. Those of several columns of codes are joined by commas
+	Codes           []string          // columns of codes in place of CodeColumn and Map; nil: as these say; not for a run
 	Rules           bool              // columns of parameters are wanted: Table.Params
 	Ends            bool              // of these only expiry and use limit are wanted, and in exports of bulk type and owner
 	Roles           bool              // columns of extra roles are wanted: Table.Roles
@@ -29,7 +30,8 @@ type Choice struct {
 // NoColumn is the URLColumn or CodeColumn of Choice.ByCode that says that there is none.
 const NoColumn = "none"
 
-// ParseMap parses Choice.Map from a list such as code=path(old_url),url=2.
+// ParseMap parses Choice.Map from a list such as code=path(old_url),url=2. The code may be given more
+// than once.
 func ParseMap(text string) (map[string]string, error) {
 	m := map[string]string{}
 	for part := range strings.SplitSeq(text, ",") {
@@ -37,6 +39,8 @@ func ParseMap(text string) (map[string]string, error) {
 		switch {
 		case !ok || column == "":
 			return nil, fmt.Errorf("%q is not ROLE=COLUMN (give a column that has a comma in its name by its number)", part)
+		case m[role] != "" && role == string(profile.Code):
+			column = m[role] + "," + column
 		case m[role] != "":
 			return nil, fmt.Errorf("%q is given twice", role)
 		}
@@ -119,6 +123,21 @@ func (c *Choice) asked(role profile.Role) (want, option string) {
 		return want, option
 	}
 	return c.Map[string(role)], "Options.Map " + string(role)
+}
+
+// GivenCodes returns the columns of codes that the choice gives, as profile.ParseColumn takes them, and
+// by what; nil: none.
+func (c *Choice) GivenCodes() (list []string, option string) {
+	want, option := c.asked(profile.Code)
+	switch {
+	case c.Codes != nil:
+		return c.Codes, option
+	case want == "":
+		return nil, ""
+	case want == c.CodeColumn:
+		return []string{want}, option
+	}
+	return strings.Split(want, ","), option
 }
 
 // key returns the name or number of the column by which rows are known, if the choice gives it.

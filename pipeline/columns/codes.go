@@ -141,19 +141,24 @@ func (t *Table) settleBeside() error {
 
 // CutsPaths reports whether codes are cut out of URLs.
 func (t *Table) CutsPaths() bool {
-	return slices.ContainsFunc(t.codes, func(c codeColumn) bool { return c.Cut == profile.Path })
+	return slices.ContainsFunc(t.codes, func(c codeColumn) bool { return c.Cut.HasPath() })
 }
 
-// settleGivenCodes takes the column of codes that the choice gives, if they do.
+// settleGivenCodes takes the columns of codes that the choice gives, if it does.
 func (t *Table) settleGivenCodes() (given bool, err error) {
-	want, option := t.choice.asked(profile.Code)
-	if want == "" {
-		return false, nil
+	list, option := t.choice.GivenCodes()
+	for _, want := range list {
+		c := profile.ParseColumn(want)
+		i, err := t.column(c.Name, option)
+		if err == nil && t.IsCode(i) {
+			err = t.Usage(fmt.Sprintf("%s: the column %q is given twice", option, t.Columns[i]))
+		}
+		if err != nil {
+			return true, err
+		}
+		t.codes = append(t.codes, codeColumn{i, c})
 	}
-	c := profile.ParseColumn(want)
-	i, err := t.column(c.Name, option)
-	t.codes = []codeColumn{{i, c}}
-	return true, err
+	return len(list) > 0, nil
 }
 
 // settleCodes finds the columns of codes.
@@ -318,7 +323,7 @@ func (t *Table) Member(c int) string {
 
 // HasDomains reports whether the columns may tell the domains of rows.
 func (t *Table) HasDomains() bool {
-	return len(t.domains) > 0 || t.Roles != nil && slices.ContainsFunc(t.codes, func(c codeColumn) bool { return c.Cut == profile.Path })
+	return len(t.domains) > 0 || t.Roles != nil && slices.ContainsFunc(t.codes, func(c codeColumn) bool { return c.Cut.HasPath() })
 }
 
 // A Code is a legacy code of a row.
@@ -328,8 +333,8 @@ type Code struct {
 }
 
 // CodesOf appends the legacy codes of a row whose cells are given by their column, without repeats:
-// that of Code first, then those of lists in their order. A blank cell has none. The texts are parts
-// of cells, except those of lists.
+// that of Code first, then those of further columns and of lists in their order. A blank cell has none.
+// The texts are parts of cells, except those of lists.
 func (t *Table) CodesOf(dst []Code, cellOf func(c int) []byte) []Code {
 	first, domain := len(dst), t.Domain(cellOf)
 	for _, c := range t.codes {
@@ -399,11 +404,14 @@ func (t *Table) Mapped() (list []profile.Column) {
 // addCode appends the code in a cell of a column, unless it is empty or in dst[first:]. Without a
 // column of domains, the domain is the host of the cell.
 func (t *Table) addCode(dst []Code, first int, c *codeColumn, cell, domain []byte) []Code {
-	if t.choice.ByCode && c.Cut == profile.Path {
+	if t.choice.ByCode && c.Cut.HasPath() {
 		cell = bytes.TrimSpace(cell) // as around any URL; a run keeps what it is given
 	}
 	code := Code{c.Cut.Of(cell), domain}
-	if domain == nil && t.Roles != nil && c.Cut == profile.Path {
+	if t.choice.ByCode && c.Cut == profile.Path {
+		code.Text = profile.PathOf(cell) // a link may have just this code, with the slash at the end
+	}
+	if domain == nil && t.Roles != nil && c.Cut.HasPath() {
 		code.Domain = profile.HostOf(cell)
 	}
 	if len(code.Text) == 0 || slices.ContainsFunc(dst[first:], func(other Code) bool {
@@ -419,27 +427,30 @@ func (t *Table) ManyCodes() bool {
 	return len(t.codes) > 1 || slices.ContainsFunc(t.codes, func(c codeColumn) bool { return c.List })
 }
 
+// CodeColumns returns the columns from which codes are taken, the first one first.
+func (t *Table) CodeColumns() (list []int) {
+	for _, c := range t.codes {
+		list = append(list, c.column)
+	}
+	return list
+}
+
 // IsCode reports whether codes are taken from column c. It is a carried column nevertheless.
 func (t *Table) IsCode(c int) bool {
 	return slices.ContainsFunc(t.codes, func(code codeColumn) bool { return code.column == c })
 }
 
 // VariantCells returns, by the columns of codes, the cells of a row that has only this one of the
-// codes of a row: if they are read again in place of those of the row, Codes gives just this code.
+// codes of a row: if they are read again in place of those of the row, CodesOf gives just this code.
 func (t *Table) VariantCells(code Code) map[int][]byte {
 	cells := make(map[int][]byte, len(t.codes))
 	for i, c := range t.codes {
 		var list []string
-		if i > 0 && !c.List {
-			cells[c.column] = []byte{}
-		}
 		if i == 0 {
-			var host []byte
-			if c.Cut == profile.Path {
-				host = bytes.Clone(code.Domain)
-			}
-			cells[c.column] = c.Cut.Cell(host, code.Text)
+			cells[c.column] = c.Cut.Cell(code.Domain, code.Text)
 			list = []string{string(cells[c.column])}
+		} else {
+			cells[c.column] = []byte{}
 		}
 		if c.List {
 			cells[c.column] = []byte("[]")

@@ -23,7 +23,7 @@ type Table struct {
 	Workspace int                    // index of the workspace column in Columns; -1: none
 	Known     *profile.Profile       // in force; nil: none
 	Profile   string                 // its name; "": none
-	Code      int                    // index of the first column of codes in Columns; -1: none. See CodesOf
+	Code      int                    // index of the first column of codes in Columns; -1: none. See CodesOf and CodeColumns
 	Kind      int                    // index of the column of kinds (profile.Kind); -1: none
 	Roles     map[profile.Role][]int // columns of extra roles; nil: they are not wanted
 	Params    map[profile.Role]int   // columns of the parameters of link rules; nil: they are not wanted
@@ -58,6 +58,9 @@ func Describe(name, format string, header []string, choice Choice) (*Table, erro
 	t.SetNames(header)
 	return &t, t.Settle()
 }
+
+// Choice returns that which the columns were found by.
+func (t *Table) Choice() *Choice { return &t.choice }
 
 // Header returns the names of Columns as they are in the input.
 func (t *Table) Header() []string { return t.header }

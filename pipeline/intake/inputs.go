@@ -204,6 +204,11 @@ func (in *Inputs) Manifest() []manifest.Input {
 		if i.Code >= 0 {
 			m.CodeColumn = &m.Columns[i.Code]
 		}
+		if given, _ := i.Choice().GivenCodes(); len(given) > 1 {
+			for _, c := range i.CodeColumns() {
+				m.CodeColumns = append(m.CodeColumns, m.Columns[c])
+			}
+		}
 		if i.Kind >= 0 {
 			m.KindColumn = &m.Columns[i.Kind]
 		}

@@ -169,6 +169,7 @@ type Input struct {
 	URLColumns      Columns  `json:"url_columns"` // several only in a rejects file
 	WorkspaceColumn *Text    `json:"workspace_column,omitempty"`
 	CodeColumn      *Text    `json:"code_column,omitempty"`
+	CodeColumns     Columns  `json:"code_columns,omitempty"` // if several were given: CodeColumn is the first of them
 	KindColumn      *Text    `json:"kind_column,omitempty"`
 	// If the run looks at what links were beyond code and URL: columns of further roles
 	// (package profile) by role, those that go along with links by attribute, and those that are

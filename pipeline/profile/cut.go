@@ -6,38 +6,54 @@ import (
 	"strings"
 )
 
-// A Cut says how a code is cut out of a cell. A column is written with its cut as path(COLUMN)
-// or trim(COLUMN).
+// A Cut says how a code is cut out of a cell: one of those below, or several joined by (, of which
+// the last is the first to be applied. A column is written with its cut as path(COLUMN) or
+// trim(path(COLUMN)).
 type Cut string
 
 const (
 	Plain Cut = ""
-	Path  Cut = "path" // of a URL or a path: what follows the host and one slash, up to a query or fragment
+	Path  Cut = "path" // of a URL or a path: what follows the host and one slash, up to one slash at the end, a query or a fragment
 	Trim  Cut = "trim" // all but slashes on both ends
 )
 
 // Of returns the code in a cell, a part of it; empty: there is none. Bytes are kept as they are.
 func (c Cut) Of(cell []byte) []byte {
 	switch c {
+	case Plain:
+		return cell
 	case Path:
-		return path(cell)
+		return bytes.TrimSuffix(PathOf(cell), []byte("/"))
 	case Trim:
 		return bytes.Trim(cell, "/")
+	}
+	outer, inner, _ := strings.Cut(string(c), "(")
+	return Cut(outer).Of(Cut(inner).Of(cell))
+}
+
+// HasPath reports whether the cell is taken for a URL.
+func (c Cut) HasPath() bool { return strings.Contains(string(c), string(Path)) }
+
+// Cell returns a cell out of which c cuts the code that it has cut out of another one, of this host;
+// empty: none is known.
+func (c Cut) Cell(host, code []byte) []byte {
+	if !c.HasPath() {
+		return bytes.Clone(code)
+	}
+	var cell []byte
+	if len(host) == 0 && c != Path { // a slash at the beginning may be trimmed
+		cell = []byte("http://")
+	}
+	cell = append(append(append(cell, host...), '/'), code...)
+	if bytes.HasSuffix(code, []byte("/")) {
+		cell = append(cell, "/?"...) // neither is this one
 	}
 	return cell
 }
 
-// Cell appends a cell out of which c cuts the code that it has cut out of another one.
-func (c Cut) Cell(dst, code []byte) []byte {
-	if c == Path {
-		dst = append(dst, '/')
-	}
-	return append(dst, code...)
-}
-
-// path returns the path of a URL, which may lack its scheme, or scheme and host, without one slash
+// PathOf returns the path of a URL, which may lack its scheme, or scheme and host, without one slash
 // before it.
-func path(cell []byte) []byte {
+func PathOf(cell []byte) []byte {
 	cell, _ = afterScheme(cell)
 	start := bytes.IndexAny(cell, "/?#")
 	if start < 0 || cell[start] != '/' {
@@ -70,17 +86,20 @@ func Cells(list []byte) (cells [][]byte) {
 	return cells
 }
 
-// ParseColumn parses the name of a column, which may stand in path(…), trim(…), list(…), or in one
-// of the first two in list(…).
+// ParseColumn parses the name of a column, which may stand in path(…) and trim(…), also in one within
+// another, and all this in list(…).
 func ParseColumn(text string) (c Column) {
 	text, c.List = inside(text, "list")
-	for _, cut := range []Cut{Path, Trim} {
-		if name, ok := inside(text, string(cut)); ok {
-			text, c.Cut = name, cut
-			break
+	var cuts []string
+	for found := true; found; {
+		found = false
+		for _, cut := range []Cut{Path, Trim} {
+			if name, ok := inside(text, string(cut)); ok {
+				text, cuts, found = name, append(cuts, string(cut)), true
+			}
 		}
 	}
-	c.Name = text
+	c.Name, c.Cut = text, Cut(strings.Join(cuts, "("))
 	return c
 }
 
@@ -95,7 +114,7 @@ func inside(text, word string) (string, bool) {
 func (c Column) String() string {
 	text := c.Name
 	if c.Cut != Plain {
-		text = string(c.Cut) + "(" + text + ")"
+		text = string(c.Cut) + "(" + text + strings.Repeat(")", 1+strings.Count(string(c.Cut), "("))
 	}
 	if c.List {
 		text = "list(" + text + ")"

@@ -80,7 +80,15 @@ func TestCut(t *testing.T) {
 	for _, tt := range []struct{ column, cell, want string }{
 		{"c", " /a b/?x", " /a b/?x"},
 		{"path(c)", "bit.example/aBc", "aBc"},
-		{"path(c)", "https://bit.example/a/B%20ü/", "a/B%20ü/"},
+		{"path(c)", "https://bit.example/a/B%20ü/", "a/B%20ü"},
+		{"path(c)", "h/x/", "x"},
+		{"path(c)", "h/x//", "x/"},
+		{"path(c)", "h/x/?y", "x"},
+		{"path(c)", "h//", ""},
+		{"trim(path(c))", "https://h//x//?y", "x"},
+		{"path(trim(c))", "/h/x//", "x"},
+		{"trim(trim(c))", "/x/", "x"},
+		{"list(trim(path(c)))", `["h//a//","https://h/b"]`, "a b"},
 		{"path(c)", "HTTP://h/x?y=/z#/w", "x"},
 		{"path(c)", "h/x#?", "x"},
 		{"path(c)", "/x", "x"},
@@ -117,7 +125,7 @@ func TestCut(t *testing.T) {
 			t.Errorf("%s of %q: %q, want %q", tt.column, tt.cell, got, tt.want)
 		}
 	}
-	for text, name := range map[string]string{"path(a": "path(a", "path": "path", "x(a)": "x(a)", "list(x(a))": "x(a)"} {
+	for text, name := range map[string]string{"path(a": "path(a", "path": "path", "x(a)": "x(a)", "list(x(a))": "x(a)", "list(list(a))": "list(a)"} {
 		if got := ParseColumn(text); got.Name != name || got.Cut != Plain {
 			t.Errorf("%s: %+v", text, got)
 		}

@@ -54,7 +54,7 @@ func (r *run) readCodes(bad func(field string, expected, got any)) {
 			bad(fmt.Sprintf("inputs[%d].columns", i), "columns that options and profile name", err)
 			continue
 		}
-		if c.mode != legacy.Off && (in.CodeColumn == nil || s.Columns[s.Code] != string(*in.CodeColumn)) {
+		if asked, _ := r.asked().GivenCodes(); c.mode != legacy.Off && (in.CodeColumn == nil || s.Columns[s.Code] != string(*in.CodeColumn) || len(asked) > 1 && len(in.CodeColumns) != len(asked)) {
 			bad(fmt.Sprintf("inputs[%d].code_column", i), "a column of codes, as options and profile have it", in.CodeColumn)
 			continue
 		}
@@ -83,14 +83,29 @@ func (r *run) readAs(in *manifest.Input, choice *columns.Choice) {
 		return
 	}
 	choice.Legacy, choice.Profile = true, cmp.Or(in.Profile, profile.None)
-	if asked := cmp.Or(r.terms.CodeFrom, r.terms.Map["code"]); in.CodeColumn != nil && (asked != "" || in.Profile == "") {
-		c := profile.ParseColumn(asked)
-		c.Name = string(*in.CodeColumn)
-		choice.CodeColumn = c.String()
+	given, _ := r.asked().GivenCodes()
+	names := in.CodeColumns
+	if len(names) == 0 && in.CodeColumn != nil {
+		names = manifest.Columns{*in.CodeColumn}
+	}
+	if len(given) > 0 || in.Profile == "" {
+		for i, name := range names {
+			var c profile.Column
+			if i < len(given) {
+				c = profile.ParseColumn(given[i])
+			}
+			c.Name = string(name)
+			choice.Codes = append(choice.Codes, c.String())
+		}
 	}
 	if in.KindColumn != nil {
 		choice.Map = map[string]string{string(profile.Kind): string(*in.KindColumn)}
 	}
+}
+
+// asked returns what the run was told about columns of codes.
+func (r *run) asked() *columns.Choice {
+	return &columns.Choice{CodeColumn: r.terms.CodeFrom, Map: r.terms.Map}
 }
 
 // input returns the description of an input; nil: there is none.
