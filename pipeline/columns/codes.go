@@ -435,6 +435,13 @@ func (t *Table) CodeColumns() (list []int) {
 	return list
 }
 
+// Names reports whether the cells of column c are names: codes, owners or workspaces. A number there
+// means its value (profile.AppendNumber).
+func (t *Table) Names(c int) bool {
+	owner, ok := t.Params[profile.Owner]
+	return c == t.Workspace || t.IsCode(c) || ok && c == owner
+}
+
 // IsCode reports whether codes are taken from column c. It is a carried column nevertheless.
 func (t *Table) IsCode(c int) bool {
 	return slices.ContainsFunc(t.codes, func(code codeColumn) bool { return code.column == c })

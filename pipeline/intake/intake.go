@@ -62,7 +62,7 @@ type Rows struct {
 
 	Claims      *extsort.Sorter   // on codes that are to be kept (package claim); nil: none are
 	WithoutCode int64             // rows without a legacy code
-	Damaged     *manifest.Damaged // codes that a spreadsheet has rewritten; nil: none
+	Damaged     *manifest.Damaged // codes that a spreadsheet or a data frame has rewritten; nil: none
 	variants    int64             // rows that the inputs do not have, since one of theirs had several codes
 	Told        along.Told        // beyond code and URL
 	Ruled       map[uint32]bool   // workspaces, by number, of rows that have a parameter or a reference
@@ -124,12 +124,13 @@ func Read(ctx context.Context, in *Inputs, cfg Config) (*Rows, error) {
 	return rows, nil
 }
 
-// damaged tells of the codes that a spreadsheet has rewritten.
+// damaged tells of the codes that a spreadsheet or a data frame has rewritten.
 func (r *Rows) damaged(workers []*worker) *manifest.Damaged {
-	var all record.Damaged
+	var damaged record.Damaged
 	for _, w := range workers {
-		all.Merge(&w.damaged.Noted)
+		damaged.Merge(&w.damaged)
 	}
+	all := damaged.All()
 	if all.Rows == 0 {
 		return nil
 	}

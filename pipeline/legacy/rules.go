@@ -176,6 +176,13 @@ func Damaged(code []byte) bool {
 	return n >= 2 && len(rest) == 0
 }
 
+// IsFloat reports whether a code is a whole number as data frames write it in a column in which a cell
+// is blank: 1001.0. If all codes are, they were whole numbers before.
+func IsFloat(code []byte) bool {
+	rest, n := cutDigits(code)
+	return n > 0 && string(rest) == ".0"
+}
+
 // cutDigits returns what follows the digits at the beginning, and how many they are.
 func cutDigits(s []byte) (rest []byte, n int) {
 	for n < len(s) && '0' <= s[n] && s[n] <= '9' {

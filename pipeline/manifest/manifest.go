@@ -243,7 +243,8 @@ func TwinsOf(groups int64, examples [][]string) CaseTwins {
 	return t
 }
 
-// Damaged tells of codes that look like a number a spreadsheet has rewritten (legacy.Damaged).
+// Damaged tells of codes that look like a number that a spreadsheet or a data frame has rewritten
+// (record.Damaged).
 // It is missing if there are none.
 type Damaged struct {
 	Rows    int64     `json:"rows"`

@@ -79,8 +79,8 @@ func Cells(list []byte) (cells [][]byte) {
 		case string(element) == "null":
 		case json.Unmarshal(element, &text) == nil:
 			cells = append(cells, []byte(text))
-		default: // a number, as it is written
-			cells = append(cells, element)
+		default: // a number
+			cells = append(cells, AppendNumber(nil, element))
 		}
 	}
 	return cells

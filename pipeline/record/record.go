@@ -352,12 +352,73 @@ func (n *Noted) Merge(o *Noted) {
 	n.Rows += o.Rows
 }
 
-// Damaged counts rows whose legacy code a spreadsheet has rewritten (legacy.Damaged).
-type Damaged struct{ Noted }
+// Damaged counts rows whose legacy code a spreadsheet has rewritten (legacy.Damaged) or, if all codes of
+// the input are like that, a data frame (legacy.IsFloat).
+type Damaged struct {
+	Noted
+	floats map[int]*Noted // by input; of those that have another code as well they do not count
+	others map[int]bool   // inputs that have another code
+	last   int            // the last one that was noted there, plus one
+}
 
-// Add takes the code of a row.
+// Add takes the code of a row; nil: it has none.
 func (d *Damaged) Add(code []byte, at Place) {
-	if legacy.Damaged(code) {
+	switch {
+	case code == nil:
+		return
+	case legacy.IsFloat(code):
+		if !d.others[at.Source] {
+			d.float(at.Source).Note(code, at)
+		}
+		return
+	case legacy.Damaged(code):
 		d.Note(code, at)
 	}
+	if d.last != at.Source+1 {
+		d.other(at.Source)
+		d.last = at.Source + 1
+	}
+}
+
+// float returns what is noted of an input.
+func (d *Damaged) float(source int) *Noted {
+	if d.floats == nil {
+		d.floats = map[int]*Noted{}
+	}
+	if d.floats[source] == nil {
+		d.floats[source] = new(Noted)
+	}
+	return d.floats[source]
+}
+
+// other notes that not all codes of an input are like those of a data frame.
+func (d *Damaged) other(source int) {
+	if d.others == nil {
+		d.others = map[int]bool{}
+	}
+	d.others[source] = true
+	delete(d.floats, source)
+}
+
+// Merge takes what another has counted.
+func (d *Damaged) Merge(o *Damaged) {
+	d.Noted.Merge(&o.Noted)
+	for source, n := range o.floats {
+		d.float(source).Merge(n)
+	}
+	for source := range o.others {
+		d.other(source)
+	}
+	for source := range d.others {
+		delete(d.floats, source)
+	}
+}
+
+// All returns what was counted, once all codes were taken.
+func (d *Damaged) All() Noted {
+	all := d.Noted
+	for _, n := range d.floats {
+		all.Merge(n)
+	}
+	return all
 }

@@ -204,17 +204,20 @@ func (in *Input) arrowColumns(rec arrow.Record, fields []field) ([]cells, error)
 			}
 		}
 		if !in.unread(i) {
-			cols[i] = arrowCells(parts, f.uuid)
+			cols[i] = arrowCells(parts, f.uuid, in.Names(i))
 		}
 	}
 	return cols, nil
 }
 
 // arrowCells returns the values of the last array, a field of a struct that the arrays before
-// it are. A null of any of them is a null.
-func arrowCells(parts []arrow.Array, uuid bool) cells {
+// it are. A null of any of them is a null. Numbers may be names.
+func arrowCells(parts []arrow.Array, uuid, names bool) cells {
 	last := parts[len(parts)-1]
 	value := arrowValue(last)
+	if names && isFraction(last.DataType()) {
+		value = nameValue(value)
+	}
 	if ids, ok := last.(*array.FixedSizeBinary); ok && uuid {
 		value = uuidValue(ids)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/apache/arrow/go/v17/arrow"
 	"github.com/apache/arrow/go/v17/arrow/array"
+	"github.com/linkforge/bulk/pipeline/profile"
 )
 
 // arrowValue returns a function for the cell of the i-th value of an array. The value must not
@@ -73,6 +74,30 @@ func written(text func(dst []byte, i int) []byte) func(int) ([]byte, bool) {
 	var buf []byte
 	return func(i int) ([]byte, bool) {
 		buf = text(buf[:0], i)
+		return buf, true
+	}
+}
+
+// isFraction reports whether the values of a type are numbers that may have a fraction.
+func isFraction(t arrow.DataType) bool {
+	switch t := t.(type) {
+	case *arrow.DictionaryType:
+		return isFraction(t.ValueType)
+	case *arrow.RunEndEncodedType:
+		return isFraction(t.Encoded())
+	}
+	return arrow.IsFloating(t.ID()) || arrow.IsDecimal(t.ID())
+}
+
+// nameValue writes numbers that are names (profile.AppendNumber).
+func nameValue(value func(i int) ([]byte, bool)) func(i int) ([]byte, bool) {
+	var buf []byte
+	return func(i int) ([]byte, bool) {
+		number, ok := value(i)
+		if !ok {
+			return nil, false
+		}
+		buf = profile.AppendNumber(buf[:0], number)
 		return buf, true
 	}
 }

@@ -26,6 +26,15 @@ func (in *Input) setColumns(names []string) error {
 	return in.Settle()
 }
 
+// numbersAreNames says of each column whether a number in it is a name (see columns.Table.Names).
+func (in *Input) numbersAreNames() []bool {
+	are := make([]bool, len(in.Columns))
+	for c := range are {
+		are[c] = in.Names(c)
+	}
+	return are
+}
+
 // Cells are the columns of a batch. They are valid as long as the batch is.
 type Cells []*array.Binary
 

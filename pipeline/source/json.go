@@ -451,7 +451,7 @@ func (s *jsonScan) scan(part []byte) (n, state int) {
 func (t *jsonText) readRows(r *reading, names *jsonNames) error {
 	err := r.share(func(b *batcher) error {
 		var part jsonPart
-		row := jsonRow{jsonNames: names, text: t, b: b, seen: make([]int64, len(names.all))}
+		row := jsonRow{jsonNames: names, text: t, b: b, seen: make([]int64, len(names.all)), names: t.in.numbersAreNames()}
 		for t.take(&part) {
 			b.base = part.before
 			if err := row.readAll(&part); err != nil {

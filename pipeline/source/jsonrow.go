@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/linkforge/bulk/pipeline/columns"
+	"github.com/linkforge/bulk/pipeline/profile"
 )
 
 // jsonNames are the names of all members of the records of a JSON text, also of those in objects
@@ -64,8 +65,8 @@ func (s *jsonNames) columns() (header []string) {
 }
 
 // A jsonRow makes rows of records for one worker, or only collects their names. The cell of a
-// string is its decoded bytes; of a number, of true and of false it is their text; of an array, or
-// an object without members, JSON without white space.
+// string is its decoded bytes; of a number, of true and of false it is their text (of a number that is a
+// name its value); of an array, or an object without members, JSON without white space.
 type jsonRow struct {
 	*jsonNames
 	text  *jsonText
@@ -75,6 +76,7 @@ type jsonRow struct {
 	fault *fault   // of the row
 	key   []byte
 	cell  bytes.Buffer
+	names []bool // columns whose numbers are names
 }
 
 // readAll reads the records of a part. A record that is not JSON ends an array, but not a text of
@@ -221,6 +223,12 @@ func (r *jsonRow) value(raw []byte, p int, n *jsonName) int {
 		r.cell.Reset()
 		json.Compact(&r.cell, text)
 		text = r.cell.Bytes()
+	case 't', 'f':
+	default:
+		if r.names[n.column] {
+			c.data = profile.AppendNumber(c.data, text)
+			text = nil
+		}
 	}
 	c.append(text)
 	return end

@@ -101,6 +101,9 @@ func (in *Input) columns(t *table, group parquet.RowGroup, leaves []*parquet.Col
 		if halves[leaf.Index()] {
 			c.text = halfText
 		}
+		if c.text != nil && isNumber(leaf.Type()) && in.Names(i) {
+			c.text = nameText(c.text)
+		}
 		chunks = append(chunks, c)
 		t.cols = append(t.cols, c.next)
 	}
@@ -129,6 +132,17 @@ func parquetHalves(f *parquet.File) (halves []bool) {
 		}
 	}
 	return halves
+}
+
+// isNumber reports whether the values of a type are numbers that may have a fraction.
+func isNumber(t parquet.Type) bool {
+	if l := t.LogicalType(); l != nil {
+		switch l.Value.(type) {
+		case *format.DecimalType, *format.Float16Type:
+			return true
+		}
+	}
+	return t.Kind() == parquet.Float || t.Kind() == parquet.Double
 }
 
 // held counts the bytes that the chunks of a row group have in memory: a page and a dictionary

@@ -7,11 +7,21 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/linkforge/bulk/pipeline/profile"
 	"github.com/parquet-go/parquet-go"
 )
 
 // valueText appends a value to dst in the notation of its type.
 type valueText func(dst []byte, v parquet.Value) []byte
+
+// nameText writes numbers that are names (profile.AppendNumber).
+func nameText(text valueText) valueText {
+	var number []byte
+	return func(dst []byte, v parquet.Value) []byte {
+		number = text(number[:0], v)
+		return profile.AppendNumber(dst, number)
+	}
+}
 
 func physicalText(kind parquet.Kind) valueText {
 	switch kind {

@@ -29,7 +29,8 @@
 // A JSON text (RFC 8259) is an array of objects, or objects one after the other, with or without
 // line ends between and in them. Each object is a record. Its columns are the members of all
 // objects in the order in which they are met; a member of an object in it is named by its path,
-// with dots. A cell is the decoded text of a string; a number, true and false as they are written;
+// with dots. A cell is the decoded text of a string; a number, true and false as they are written (but
+// a number that is a name, as its value: see columns.Table.Names; also in Parquet and Arrow);
 // an array, or an object without members, as JSON without white space. It is null if the member
 // is null or not there. A member that is null in some records and an object in others is no column.
 //

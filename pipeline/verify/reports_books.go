@@ -141,7 +141,7 @@ func (t *told) code(code []byte, at record.Place) {
 func (t *told) merge(o *told) {
 	t.aliases, t.conflicts, t.withoutCode = t.aliases+o.aliases, t.conflicts+o.conflicts, t.withoutCode+o.withoutCode
 	t.perhaps += o.perhaps
-	t.damaged.Merge(&o.damaged.Noted)
+	t.damaged.Merge(&o.damaged)
 	t.along.Merge(&o.along)
 	t.unsure = t.unsure || o.unsure
 }
@@ -149,12 +149,12 @@ func (t *told) merge(o *told) {
 // checkTold compares what the rows say of legacy codes with what the manifest does.
 func (b *balance) checkTold() {
 	m, t := b.run.manifest, b.told
-	damaged := int64(0)
+	damaged, found := int64(0), t.damaged.All()
 	if d := m.Legacy.Damaged; d != nil {
 		damaged = d.Rows
-		here := m.Inputs[t.damaged.First.Source].Name
-		if t.damaged.Rows > 0 && (d.Example.Source != here || d.Example.Row != t.damaged.First.Row || !legacy.Damaged([]byte(d.Example.Code))) {
-			b.findings.wrong(BadCount, "legacy.damaged.example", fmt.Sprint(here, " ", t.damaged.First.Row), fmt.Sprint(d.Example.Source, " ", d.Example.Row, " ", d.Example.Code))
+		here, code := m.Inputs[found.First.Source].Name, []byte(d.Example.Code)
+		if found.Rows > 0 && (d.Example.Source != here || d.Example.Row != found.First.Row || !legacy.Damaged(code) && !legacy.IsFloat(code)) {
+			b.findings.wrong(BadCount, "legacy.damaged.example", fmt.Sprint(here, " ", found.First.Row), fmt.Sprint(d.Example.Source, " ", d.Example.Row, " ", d.Example.Code))
 		}
 	}
 	conflicts := min(max(t.conflicts, m.Legacy.Conflicts), t.conflicts+t.perhaps)
@@ -163,7 +163,7 @@ func (b *balance) checkTold() {
 		got, has int64
 	}{
 		{"aliases", t.aliases, m.Legacy.Aliases}, {"conflicts", conflicts, m.Legacy.Conflicts},
-		{"without_code", t.withoutCode, m.Legacy.WithoutCode}, {"damaged", t.damaged.Rows, damaged},
+		{"without_code", t.withoutCode, m.Legacy.WithoutCode}, {"damaged", found.Rows, damaged},
 	} {
 		if c.got != c.has {
 			b.findings.wrong(BadCount, "legacy."+c.field, c.got, c.has)
