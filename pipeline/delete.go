@@ -67,6 +67,7 @@ type DeleteResult struct {
 	AsOf           time.Time // of their marks: a sweep deletes the links when its grace has passed since
 	Counts         manifest.DeletionCounts
 	Reasons        map[string]int64 // rejects by reason
+	BlankRows      int64            // records of the inputs that are no rows
 	Declined       bool             // Confirm said no, and nothing was done
 	Out            string           // where the files are
 	ManifestSHA256 string           // of manifest.json, hexadecimal; "" until the output has its name
@@ -262,8 +263,8 @@ func (d *deletion) do(ctx context.Context) (err error) {
 
 // books returns what became of the rows.
 func (d *deletion) books(m *remove.Marked) DeleteResult {
-	return DeleteResult{Links: m.Links, AsOf: d.asOf, Reasons: m.Reasons, Counts: manifest.DeletionCounts{
-		Read: d.rows.RecordsRead(), Existing: m.Rows[outcome.Existing], Duplicate: m.Rows[outcome.Duplicate], Rejected: m.Rejected(),
+	return DeleteResult{Links: m.Links, AsOf: d.asOf, Reasons: m.Reasons, BlankRows: d.rows.BlankRows(), Counts: manifest.DeletionCounts{
+		Read: d.rows.RowsRead(), Existing: m.Rows[outcome.Existing], Duplicate: m.Rows[outcome.Duplicate], Rejected: m.Rejected(),
 	}}
 }
 

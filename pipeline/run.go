@@ -57,6 +57,7 @@ type Result struct {
 	Migration    *manifest.Migration // also in the manifest; nil: it was not looked at
 	Stays        map[string]int64    // links that exist and keep what they have although rows say something else, by the change of these
 	Nones        int64               // accepted rows whose expiry or use limit is a word for none, such as null or 0
+	BlankRows    int64               // records of the inputs that are no rows; also in the manifest
 	Dates        int64               // accepted rows whose expiry is a date without a time: 00:00 UTC of that day
 	Rules        *manifest.Rules     // also in the manifest; nil: there are no link rules
 	Numbers      *manifest.Numbers   // also in the manifest; nil: the scheme has no counter
@@ -278,11 +279,11 @@ func checkParams(cfg *Config, inputs *intake.Inputs) error {
 	return in.Usage(in.NoParams())
 }
 
-// warnOfEmpty warns of inputs without a record beside others that have some.
+// warnOfEmpty warns of inputs without a row beside others that have some.
 func (j *job) warnOfEmpty() {
 	var empty []string
 	for _, in := range j.rows.List {
-		if in.Records() == 0 && in.Format != "rejects" && j.cfg.Limit == 0 {
+		if in.Rows() == 0 && in.Format != "rejects" && j.cfg.Limit == 0 {
 			empty = append(empty, in.Name)
 		}
 	}
@@ -308,7 +309,7 @@ func (j *job) read(ctx context.Context, inputs *intake.Inputs) error {
 			Room: j.room.need, Slack: int64(j.cfg.Workers) * leastRecords, // arenas and chunks that are not full
 			Bytes: &j.cfg.Status.Bytes, Read: &j.cfg.Status.Read, Rejected: &j.cfg.Status.Rejected,
 		})
-		s.Rows, s.Bytes = inputs.RecordsRead(), j.cfg.Status.Bytes.Load()
+		s.Rows, s.Bytes = inputs.RowsRead(), j.cfg.Status.Bytes.Load()
 		return err
 	})
 	if err != nil {
@@ -318,10 +319,10 @@ func (j *job) read(ctx context.Context, inputs *intake.Inputs) error {
 		j.cfg.DiskBound()
 	}
 	j.result.Workspaces, j.result.Rewritten, j.result.Changes = j.rows.Workspaces.Sorted(), j.rows.Rewritten, j.rows.Changes.ByName()
-	if inputs.RecordsRead() == 0 && !j.cfg.AllowEmpty && !inputs.Rejects() {
+	if inputs.RowsRead() == 0 && !j.cfg.AllowEmpty && !inputs.Rejects() {
 		return &UsageError{errors.New("the inputs have no rows; if that is right, add Config.AllowEmpty")}
 	}
-	j.result.Dates, j.result.Nones = j.rows.Dates, j.rows.Nones
+	j.result.Dates, j.result.Nones, j.result.BlankRows = j.rows.Dates, j.rows.Nones, inputs.BlankRows()
 	j.warnOfEmpty()
 	return nil
 }

@@ -50,7 +50,7 @@ func (f *forecast) inputs(s *screen) {
 		if len(in.Carried) > 0 {
 			carried = "only in the mapping: " + strings.Join(in.Carried, ", ")
 		}
-		s.line(fmt.Sprintf("%s: %s, %s", in.Name, form(in), count(in.Records, "row")))
+		s.line(fmt.Sprintf("%s: %s, %s", in.Name, form(in), count(in.Records-in.BlankRows, "row")))
 		parts := slices.DeleteFunc([]string{from, mapping(in), along, carried}, func(part string) bool { return part == "" })
 		if len(f.Inputs) > 2 { // there is no room for a line each
 			parts = []string{strings.Join(parts, "; ")}

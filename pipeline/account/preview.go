@@ -56,6 +56,7 @@ func (p *Preview) Account() *Account {
 	}
 	a.add(Fact{In: "counts", Key: "rejected", Name: "rejected rows", Noun: "row", Value: c.Rejected, Zero: true})
 	a.add(p.reasons()...)
+	a.add(blankRows(p.BlankRows)...)
 	if p.Legacy != nil {
 		a.add(p.codes()...)
 	}

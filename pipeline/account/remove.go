@@ -14,6 +14,7 @@ type Delete struct {
 	Links                   int64
 	Counts                  manifest.DeletionCounts
 	Reasons                 map[string]int64
+	BlankRows               int64 // records that are no rows
 	Store, Workspace, Owner string
 	Took                    time.Duration
 	Until                   time.Time // no sweep with its default grace removes the links before
@@ -48,6 +49,10 @@ func (d *Delete) Account() *Account {
 		Fact{Key: "exit_code", Log: "-", Value: ID(d.ExitCode)}, Fact{Key: "reasons", Log: "-", Full: Empty{}})
 	for _, p := range parts(d.Reasons) {
 		a.add(reason(p, 0, d.Advice[p.Name]))
+	}
+	for _, f := range blankRows(d.BlankRows) {
+		f.Words = "{} skipped: all cells are empty"
+		a.add(f)
 	}
 	if c.Rejected > 0 {
 		a.add(Fact{Key: "rejects_file", Log: "-", Value: d.RejectsFile, Words: "rejected rows are in {}"})

@@ -39,6 +39,7 @@ type Run struct {
 	Resumed, Repeated  bool
 	Refused            string             // why no links were stored; "": they were, or it was a dry run
 	NewStore           bool               // the run has made the store
+	BlankRows          int64              // records that are no rows, of all inputs
 	Rejected           map[string]Example // the first reject of each reason, which the rejects have, too
 	ExitCode           int
 	Command            string // what to do next, for a shell; "": nothing
@@ -58,6 +59,7 @@ type Terms struct {
 func OfDirectory(out string, m *manifest.Manifest, sha256 string, t *manifest.Timings) *Run {
 	text := func(name string) string { return string(manifest.Option[manifest.Text](m.Options, name)) }
 	r := &Run{Manifest: *m, Out: out, ManifestSHA256: sha256, Timings: t, DryRun: manifest.Option[bool](m.Options, "dry_run"), ShortURLs: text("base_url") != ""}
+	r.BlankRows = m.Inputs.BlankRows()
 	r.Terms = Terms{Mode: legacy.Mode(text("legacy")), Domains: legacy.Domains(text("domains")), Update: text("on_drift") == rules.Update.String()}
 	if t != nil {
 		r.ID, r.Store, r.Took = t.RunID, t.Store, time.Duration(t.Seconds*float64(time.Second))
@@ -77,6 +79,7 @@ func (r *Run) Account() *Account {
 	a.add(r.head()...)
 	a.add(r.counts()...)
 	a.add(r.rejects()...)
+	a.add(blankRows(r.BlankRows)...)
 	if r.Repeated {
 		a.add(r.end()...)
 		return a
@@ -136,6 +139,14 @@ func (r *Run) counts() []Fact {
 		{In: "counts", Key: "read", Name: "rows", Noun: "row", Value: c.Read, Zero: true},
 		one("created", created, c.Created), one("existing", "existing", c.Existing), one("duplicate", "duplicate", c.Duplicate), one("rejected", "rejected", c.Rejected),
 	}
+}
+
+// blankRows tells of records that are no rows, if there are any.
+func blankRows(n int64) []Fact {
+	if n == 0 {
+		return nil
+	}
+	return []Fact{{Key: "blank_rows", Name: "blank rows", Noun: "row", Value: n, Note: "skipped: their cells are all empty"}}
 }
 
 // rejects are the rejects by reason, the most frequent first, each with its first row.

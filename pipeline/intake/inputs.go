@@ -166,10 +166,18 @@ func (in *Inputs) MayExpire() bool {
 	return slices.ContainsFunc(in.List, func(i *Input) bool { return len(i.Roles[profile.Expires]) > 0 })
 }
 
-// RecordsRead returns how many records were read.
-func (in *Inputs) RecordsRead() (n int64) {
+// RowsRead returns how many rows were read: records that are not blank.
+func (in *Inputs) RowsRead() (n int64) {
 	for _, i := range in.List {
-		n += i.Records()
+		n += i.Rows()
+	}
+	return n
+}
+
+// BlankRows returns how many blank records were read.
+func (in *Inputs) BlankRows() (n int64) {
+	for _, i := range in.List {
+		n += i.BlankRows()
 	}
 	return n
 }
@@ -185,7 +193,7 @@ func (in *Inputs) Manifest() []manifest.Input {
 	for _, i := range in.List {
 		m := manifest.Input{
 			Name: manifest.Text(i.Name), Format: i.Format, Compression: i.Compression,
-			Records: i.Records(), Size: i.Size(),
+			Records: i.Records(), BlankRows: i.BlankRows(), Size: i.Size(),
 		}
 		if i.Dialect != nil {
 			d := manifest.Dialect(*i.Dialect)

@@ -140,7 +140,7 @@ func (r *Rows) damaged(workers []*worker) *manifest.Damaged {
 }
 
 // Read returns how many rows were read. A row of the inputs with several codes counts as so many.
-func (r *Rows) Read() int64 { return r.RecordsRead() + r.variants }
+func (r *Rows) Read() int64 { return r.RowsRead() + r.variants }
 
 func (r *Rows) sorters() []*extsort.Sorter {
 	return slices.DeleteFunc([]*extsort.Sorter{r.Records, r.Rejects, r.Claims, r.others}, func(s *extsort.Sorter) bool { return s == nil })

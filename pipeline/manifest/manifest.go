@@ -130,6 +130,14 @@ type (
 	Twins   []Codes
 )
 
+// BlankRows returns how many records of all inputs are blank.
+func (l Inputs) BlankRows() (n int64) {
+	for i := range l {
+		n += l[i].BlankRows
+	}
+	return n
+}
+
 func (l *Inputs) UnmarshalJSON(data []byte) error  { return readList(l, data, MaxInputs) }
 func (l *Columns) UnmarshalJSON(data []byte) error { return readList(l, data, maxColumns) }
 func (l *Files) UnmarshalJSON(data []byte) error   { return readList(l, data, maxFiles) }
@@ -178,6 +186,8 @@ type Input struct {
 	Attrs   map[string]Columns `json:"attrs,omitempty"`
 	LeftOut Columns            `json:"left_out,omitempty"`
 	Records int64              `json:"records"`
+	// BlankRows are the records that are no rows, since their cells are all empty, null or white space.
+	BlankRows int64 `json:"blank_rows,omitempty"`
 	// Size and SHA256 are of the bytes as they lie. Where --limit cut the input,
 	// RecordsSHA256 takes their place.
 	Size          int64  `json:"size,omitempty"`

@@ -41,8 +41,9 @@ type batcher struct {
 	cols       []column
 	rows, offs []int64 // rows count from the batch's first record
 	errs       []RowError
-	raw        []byte // of errs
-	skipped    int    // first rows of the batch that are not handed on
+	raw        []byte  // of errs
+	blanks     []int64 // offsets of the records that are no rows (see blank.go)
+	skipped    int     // first rows of the batch that are not handed on
 }
 
 // newBatcher makes a batcher for a worker. A worker may have several.
@@ -74,7 +75,7 @@ func (b *batcher) reset() {
 		b.raw = nil
 	}
 	b.n, b.size, b.skipped = 0, 0, 0
-	b.rows, b.offs, b.errs, b.raw = b.rows[:0], b.offs[:0], b.errs[:0], b.raw[:0]
+	b.rows, b.offs, b.errs, b.raw, b.blanks = b.rows[:0], b.offs[:0], b.errs[:0], b.raw[:0], b.blanks[:0]
 }
 
 // full says that the batch must be flushed before it takes another record.
@@ -110,7 +111,17 @@ func (b *batcher) undo() {
 		c := &b.cols[i]
 		c.ends = c.ends[:min(n, len(c.ends))]
 		c.data = c.data[:c.ends[len(c.ends)-1]]
+		if last := len(c.nulls) - 1; last >= 0 && int(c.nulls[last]) == n-1 {
+			c.nulls = c.nulls[:last]
+		}
 	}
+}
+
+// blank completes a blank record, whose cells are dropped.
+func (b *batcher) blank(offset int64) {
+	b.undo()
+	b.n++
+	b.blanks = append(b.blanks, offset)
 }
 
 // null appends a null to column i.
@@ -138,12 +149,13 @@ func (b *batcher) bad(offset int64, f *fault, raw []byte) {
 func (b *batcher) dropBefore(offset int64) bool {
 	row, good := slices.BinarySearch(b.offs, offset)
 	e, bad := slices.BinarySearchFunc(b.errs, offset, func(e RowError, at int64) int { return cmp.Compare(e.Offset, at) })
-	if !good && !bad {
+	blanks, blank := slices.BinarySearch(b.blanks, offset)
+	if !good && !bad && !blank {
 		return false
 	}
 	b.skipped = row
-	b.errs = slices.Delete(b.errs, 0, e)
-	b.base -= int64(row + e)
+	b.errs, b.blanks = slices.Delete(b.errs, 0, e), slices.Delete(b.blanks, 0, blanks)
+	b.base -= int64(row + e + blanks)
 	return true
 }
 
@@ -153,8 +165,10 @@ func (b *batcher) flush() error {
 		return context.Cause(b.ctx)
 	}
 	batch := &Batch{Rows: b.rows[b.skipped:], Offsets: b.offs[b.skipped:], Errors: b.errs, from: b}
-	if n := len(batch.Rows) + len(batch.Errors); n > 0 {
-		b.in.records.Add(int64(n))
+	n := len(batch.Rows) + len(batch.Errors)
+	b.in.records.Add(int64(n + len(b.blanks)))
+	b.in.blanks.Add(int64(len(b.blanks)))
+	if n > 0 || b.in.sums != nil {
 		for i := range batch.Rows {
 			batch.Rows[i] += b.base
 		}
@@ -165,6 +179,8 @@ func (b *batcher) flush() error {
 		if b.in.sums != nil {
 			b.digest(batch.Record)
 		}
+	}
+	if n > 0 {
 		if err := b.emit(b.worker, batch); err != nil {
 			b.cancel(err)
 			return err
@@ -207,7 +223,7 @@ func validity(n int, nulls []int32) []byte {
 }
 
 // digest adds the records of the batch, in order, to the sum over records: for each a byte 0 and
-// its cells, or a byte 1 and its raw line. Before a cell or line stands its length, in 8 bytes,
+// its cells, or a byte 1 and its raw line; for a blank one a byte 2. Before a cell or line stands its length, in 8 bytes,
 // big-endian; of a null there is only that, all ones.
 func (b *batcher) digest(rec arrow.Record) {
 	i, errs := 0, b.errs
@@ -216,6 +232,10 @@ func (b *batcher) digest(rec arrow.Record) {
 			b.in.sums.Write([]byte{1})
 			b.hash(errs[0].Raw)
 			errs = errs[1:]
+			continue
+		}
+		if i == int(rec.NumRows()) || b.rows[b.skipped+i] != row {
+			b.in.sums.Write([]byte{2})
 			continue
 		}
 		b.in.sums.Write([]byte{0})

@@ -75,10 +75,15 @@ func (l *lines) fast(b *batcher) {
 		if end > p && buf[end-1] == '\r' {
 			end--
 		}
-		if end > p {
+		switch {
+		case end == p:
+		case (buf[p] == l.delim || isSpaced(buf[p])) && !l.whole && l.isBlankLine(buf[p:end]):
+			b.blank(base + int64(p))
+		default:
 			if !l.cut(b.cols, buf[p:end]) {
 				b.undo()
-				break
+				l.w.pos = p
+				return
 			}
 			b.row(base+int64(p), end-p)
 		}
@@ -113,6 +118,10 @@ func (l *lines) slow(b *batcher) bool {
 	switch {
 	case next == more:
 		return false
+	case f == nil && !l.whole && l.isBlankRecord(w.buf[w.pos:next]):
+		b.blank(w.offset())
+		w.pos = next
+		return true
 	case f == nil && l.restore != nil && l.count > rejectsLead && l.count < l.ncols && w.buf[next-1] == '\n':
 		// Spreadsheets leave out the last delimiters of a row if nothing stands between them.
 		l.fields = append(l.fields, make([][]byte, l.ncols-l.count)...)

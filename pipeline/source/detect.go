@@ -122,7 +122,8 @@ type sample struct {
 	first   []string // the first record that can be split, with at most columns.MaxColumns fields
 	width   int      // number of its fields
 	end     int      // where it ends, if it is the first record of all; 0: it is not, or there is none
-	records int
+	records int      // that are not blank
+	blanks  int
 	fault   *fault // the first one
 	same    int    // records with as many fields as first
 	urls    int    // cells that start with a URL
@@ -168,6 +169,9 @@ func (in *Input) sample(w *window, start int) (*sample, error) {
 					"or use Options.Delimiter tab if each line is one URL", tries[i].late)
 			}
 			best = in.try('\t', buf, start, eof)
+			if i := slices.IndexFunc(tries, func(s *sample) bool { return s.records == 0 && s.blanks > 0 }); i >= 0 {
+				best = tries[i]
+			}
 		}
 		if best.first == nil && !eof {
 			why := "the first one is longer"
@@ -206,7 +210,7 @@ func likeliest(tries []*sample) (best, equal *sample) {
 
 // lateHeader says whether a header stands further down and most records after it have its
 // columns.
-func (s *sample) lateHeader() bool { return 2*s.lateSame > s.records-s.late }
+func (s *sample) lateHeader() bool { return 2*s.lateSame > s.records+s.blanks-s.late }
 
 // candidates returns the delimiters that the input may have.
 func (in *Input) candidates() string {
@@ -244,6 +248,11 @@ func (in *Input) try(delim byte, buf []byte, p int, eof bool) *sample {
 		if next == more {
 			break
 		}
+		if f == nil && sp.isBlankRecord(buf[p:next]) {
+			s.blanks++
+			p = next
+			continue
+		}
 		s.records++
 		if f != nil {
 			if s.fault == nil {
@@ -263,7 +272,7 @@ func (in *Input) try(delim byte, buf []byte, p int, eof bool) *sample {
 		case s.late > 0 && sp.count == s.lateWidth:
 			s.lateSame++
 		case s.late == 0 && s.records > 1 && s.urls == 0 && !s.named && sp.count > 1 && in.opts.IsHeader(texts(sp.fields)):
-			s.late, s.lateWidth = s.records, sp.count
+			s.late, s.lateWidth = s.records+s.blanks, sp.count
 		}
 		if sp.count == s.width {
 			s.same++

@@ -155,8 +155,8 @@ func splitBy(workers int, data []byte, delim byte, ncols int, opts Options) ([]r
 	in := testInput(data, ncols, opts)
 	in.openLines(0, func() *lines { return newLines(delim, ncols, in.opts) })
 	recs, err := collectBy(in, workers)
-	if err == nil && in.Records() != int64(len(recs)) {
-		err = fmt.Errorf("%d records counted, %d seen", in.Records(), len(recs))
+	if err == nil && in.Rows() != int64(len(recs)) {
+		err = fmt.Errorf("%d rows counted, %d seen", in.Rows(), len(recs))
 	}
 	if err == nil && !in.Cut() && (in.SHA256() != sha256.Sum256(data) || in.Size() != int64(len(data))) {
 		err = fmt.Errorf("wrong digest or size %d", in.Size())

@@ -77,6 +77,7 @@ type jsonRow struct {
 	key   []byte
 	cell  bytes.Buffer
 	names []bool // columns whose numbers are names
+	some  bool   // the row has a cell that is not blank
 }
 
 // readAll reads the records of a part. A record that is not JSON ends an array, but not a text of
@@ -101,6 +102,8 @@ func (r *jsonRow) readAll(p *jsonPart) error {
 		case r.b == nil:
 		case f != nil:
 			r.b.bad(rec.offset, f, raw)
+		case !r.some:
+			r.b.blank(rec.offset)
 		default:
 			r.b.row(rec.offset, len(raw)+8*len(r.b.cols)) // a row of nulls has a size too
 		}
@@ -127,7 +130,7 @@ func (r *jsonRow) read(raw []byte, length int64) (*fault, *json.SyntaxError) {
 		return malformed("bytes that are not UTF-8%s", jsonCells), nil
 	}
 	r.row++
-	r.fault = nil
+	r.fault, r.some = nil, false
 	r.object(raw, 0, &r.root)
 	if r.b == nil {
 		return nil, nil
@@ -215,6 +218,7 @@ func (r *jsonRow) value(raw []byte, p int, n *jsonName) int {
 		return end
 	}
 	c := &r.b.cols[n.column]
+	start := len(c.data)
 	switch text[0] {
 	case '"':
 		c.data = r.unquote(c.data, text[1:len(text)-1])
@@ -231,6 +235,7 @@ func (r *jsonRow) value(raw []byte, p int, n *jsonName) int {
 		}
 	}
 	c.append(text)
+	r.some = r.some || !isBlank(c.data[start:])
 	return end
 }
 

@@ -8,7 +8,7 @@ import (
 // model reads CSV with commas by the rules of the package documentation, one byte
 // after the other and with all of the input in sight.
 func model(data []byte, ncols, maxField int) (recs []rec) {
-	for p := 0; ; {
+	for p, n := 0, int64(0); ; {
 		for p < len(data) && (data[p] == '\n' || bytes.HasPrefix(data[p:], []byte("\r\n"))) {
 			if data[p] == '\r' {
 				p++
@@ -20,10 +20,15 @@ func model(data []byte, ncols, maxField int) (recs []rec) {
 		}
 		m := &modelRecord{data: data, start: p, at: p, maxField: maxField}
 		fault := m.record()
+		n++
+		r := rec{row: n, offset: int64(p)}
+		if fault == nil && len(bytes.TrimSpace(bytes.Join(m.fields, nil))) == 0 && (len(m.fields) <= ncols || bytes.IndexByte(data[p:m.at], '"') < 0) {
+			p = m.at
+			continue
+		}
 		if fault == nil && len(m.fields) != ncols {
 			fault = (&splitter{count: len(m.fields)}).ragged(ncols)
 		}
-		r := rec{row: int64(len(recs) + 1), offset: int64(p)}
 		if fault == nil {
 			r.cells = string(bytes.Join(m.fields, []byte("|")))
 			p = m.at

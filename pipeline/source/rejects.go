@@ -178,6 +178,10 @@ func (r restorer) append(b *batcher, offset int64, fields [][]byte) error {
 			return nil
 		}
 	}
+	if areBlank(cells) {
+		b.blank(offset)
+		return nil
+	}
 	if err := b.in.oneURL(b.base+b.n+1, cells); err != nil {
 		return err
 	}

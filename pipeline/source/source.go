@@ -17,6 +17,9 @@
 // are not UTF-8 are data. A file with a UTF-16 byte order mark is decoded. Its offsets are
 // those of the text in UTF-8, with a byte order mark. An unpaired surrogate becomes U+FFFD.
 //
+// A record whose cells are all empty, null or white space is blank. It has a number, and is counted
+// ([Input.BlankRows]), but it is no row, however many cells it has.
+//
 // A record is read from left to right, and the first of these faults counts: a quote inside an
 // unquoted field, text after a closing quote, a NUL, a quote that is never closed, a field
 // longer than Options.MaxField (without its quotes), a record longer than 16 times that or
@@ -219,7 +222,7 @@ type Input struct {
 	columns.Table
 	Compression string   // "", "gzip" or "zstd"
 	Dialect     *Dialect // nil where the format has none
-	Limit       int64    // most records that Read returns, good and bad; 0: all. Set it before Read
+	Limit       int64    // most records that Read reads, good, bad and blank; 0: all. Set it before Read
 	Among       []string // columns of the run's rejects; nil: Columns. Set it before Read: if they differ, RowError.Detail says so
 
 	Unread []bool // columns whose cells are not needed: of Parquet and Arrow they are null; nil: none. To be set before Read
@@ -239,8 +242,9 @@ type Input struct {
 	started      bool                 // Read or Close was called
 	others       bool                 // Among differs from Columns
 	records      atomic.Int64
-	cut          bool      // Limit stopped Read
-	sums         hash.Hash // of the records; nil without a limit
+	blanks       atomic.Int64 // among records
+	cut          bool         // Limit stopped Read
+	sums         hash.Hash    // of the records; nil without a limit
 	sum          [sha256.Size]byte
 	size         int64
 	done         atomic.Int64 // raw bytes read so far
@@ -252,15 +256,23 @@ type Input struct {
 func (in *Input) Size() int64 { return in.size }
 
 // SHA256 is, after Read, the digest of the input before decompression. If Limit cut it, it is the
-// digest of the records that were read: of each the cells or the raw line, each after its length.
+// digest of the records that were read: of each the cells or the raw line, each after its length,
+// or that it is blank.
 // Of a report it is zero.
 func (in *Input) SHA256() [32]byte { return in.sum }
 
 // unread says that the cells of column i are not needed.
 func (in *Input) unread(i int) bool { return in.Unread != nil && in.Unread[i] }
 
-// Records is the number of records seen, good and bad.
+// Records is the number of records seen: rows good and bad, and blank ones.
 func (in *Input) Records() int64 { return in.records.Load() }
+
+// BlankRows is the number of records seen that are no rows, since their cells are all empty, null or
+// white space.
+func (in *Input) BlankRows() int64 { return in.blanks.Load() }
+
+// Rows is the number of records seen that are rows, good and bad.
+func (in *Input) Rows() int64 { return in.Records() - in.BlankRows() }
 
 // Cut says whether Limit stopped Read before the end of the input.
 func (in *Input) Cut() bool { return in.cut }

@@ -66,7 +66,7 @@ func (t *table) take(b *batcher, n int64) error {
 		}
 	}()
 	for ; n > 0 && !b.full(); n-- {
-		size := 0
+		size, blank := 0, b.in.Unread == nil && !b.in.opts.report
 		for i, next := range t.cols {
 			if at = i; next == nil {
 				continue
@@ -82,7 +82,12 @@ func (t *table) take(b *batcher, n int64) error {
 			default:
 				b.cols[i].append(cell)
 				size += len(cell)
+				blank = blank && isBlank(cell)
 			}
+		}
+		if blank {
+			b.blank(-1)
+			continue
 		}
 		b.row(-1, size+8*len(t.cols)) // rows of nulls have a size too
 	}

@@ -305,6 +305,7 @@ func (c *inputCheck) checkInput(in *source.Input, i int) {
 	for _, f := range []struct{ column, want, got string }{
 		{"", cmp.Or(m.SHA256, m.RecordsSHA256), hex.EncodeToString(sum[:])},
 		{"records", strconv.FormatInt(m.Records, 10), strconv.FormatInt(in.Records(), 10)},
+		{"blank_rows", strconv.FormatInt(m.BlankRows, 10), strconv.FormatInt(in.BlankRows(), 10)},
 		{"size", strconv.FormatInt(m.Size, 10), strconv.FormatInt(in.Size(), 10)},
 		{"compression", m.Compression, in.Compression},
 		{"dialect", dialectText(m.Dialect), dialectText((*manifest.Dialect)(in.Dialect))},

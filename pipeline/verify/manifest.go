@@ -95,6 +95,9 @@ func (r *run) readInputs(bad func(field string, expected, got any)) {
 			continue
 		}
 		read += in.Records
+		if in.BlankRows < 0 || in.BlankRows > in.Records {
+			bad(fmt.Sprintf("inputs[%d].blank_rows", i), fmt.Sprint("0 to ", in.Records), in.BlankRows)
+		}
 		if i > 0 && in.Name <= r.manifest.Inputs[i-1].Name {
 			bad(fmt.Sprintf("inputs[%d].name", i), "a name after "+r.manifest.Inputs[i-1].Name, in.Name)
 		}

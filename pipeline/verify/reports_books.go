@@ -88,9 +88,15 @@ func (b *balance) check() {
 		if b.run.codes.many(i) { // that no variant is missing only the input tells
 			read += b.books.variants[i].Load()
 		} else {
-			read += in.Records
+			read += in.Records - in.BlankRows
 		}
 		if !b.whole || b.run.mapping == "" {
+			continue
+		}
+		if in.BlankRows > 0 { // only the input tells which they are
+			if n := b.books.seen[i].missing(func(int64) bool { return false }); n != in.BlankRows {
+				b.findings.wrong(BadCount, fmt.Sprintf("inputs[%d].blank_rows", i), n, in.BlankRows)
+			}
 			continue
 		}
 		listed := 0
