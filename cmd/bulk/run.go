@@ -196,6 +196,7 @@ func (t *csvText) flags(cmd *cobra.Command, s *source.Options) {
 	f := cmd.Flags()
 	f.StringVar(&t.header, "header", "auto", "a header? `ANSWER`: yes, no, auto")
 	f.StringVar(&t.delimiter, "delimiter", "", "CSV delimiter, a `CHAR` or \"tab\" (default: detected)")
+	f.BoolVar(&s.PadRows, "pad-rows", false, "missing cells at the end are blank")
 	f.StringVar(&t.quote, "quote", `"`, "CSV quote, a `CHAR`")
 	f.IntVar(&s.MaxField, "max-field", source.DefaultMaxField, "reject rows with fields over `N` bytes")
 	offer(cmd, "header", "auto", "yes", "no")

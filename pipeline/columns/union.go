@@ -33,6 +33,7 @@ func (u *Union) Add(names []string, isCarried func(c int) bool) {
 // A Layout says where the columns of a union lie in an input.
 type Layout struct {
 	Carried []int // for each carried column of the union, its column in the input; -1: none
+	Short   []int // for each column of the union, its column in the input; -1: none, or it is left out
 
 	cells []int // for each column of the union: its number in Carried, or one of the constants below
 }
@@ -57,8 +58,13 @@ func (u *Union) Find(t *Table) (l Layout) {
 		}
 		l.Carried[i] = c
 	}
+	l.Short = make([]int, len(u.Names))
 	for i, name := range u.Names {
-		switch c, ok := at[name]; {
+		c, ok := at[name]
+		if l.Short[i] = c; !ok || slices.Contains(t.LeftOut, c) {
+			l.Short[i] = -1
+		}
+		switch {
 		case !ok:
 			l.cells[i] = noCell
 		case c == t.URLs[0]:
@@ -91,6 +97,33 @@ func (l *Layout) Append(cells [][]byte, url, workspace []byte, carried func(n in
 		cells = append(cells, cell)
 	}
 	return cells
+}
+
+// AppendShort appends the cells of a row that has only the first ones, in all columns of the union.
+func (l *Layout) AppendShort(dst, cells [][]byte) [][]byte {
+	for _, c := range l.Short {
+		var cell []byte
+		if c >= 0 && c < len(cells) {
+			cell = cells[c]
+		}
+		dst = append(dst, cell)
+	}
+	return dst
+}
+
+// HasRole reports whether a run uses column c in another way than to copy it.
+func (t *Table) HasRole(c int) bool {
+	for _, columns := range t.Roles {
+		if slices.Contains(columns, c) {
+			return true
+		}
+	}
+	for _, column := range t.Params {
+		if column == c {
+			return true
+		}
+	}
+	return t.IsKey(c) || t.IsCode(c) || c == t.Kind || slices.Contains(t.Beside, c)
 }
 
 // IsKey reports whether the URL or the workspace is taken from a column.

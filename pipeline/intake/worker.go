@@ -144,8 +144,17 @@ func (w *worker) file(number int, b *source.Batch) {
 	for i := range b.Errors {
 		e := &b.Errors[i]
 		at := record.Place{Source: number, Row: e.Row, Offset: e.Offset}
-		w.reject(at, &outcome.Reject{Reason: string(e.Reason), Detail: e.Detail, Raw: e.Raw})
+		w.reject(at, in.Unsplit(e))
 	}
+}
+
+// Unsplit returns the reject of a record that could not be split.
+func (i *Input) Unsplit(e *source.RowError) *outcome.Reject {
+	reject := &outcome.Reject{Reason: string(e.Reason), Detail: e.Detail, Raw: e.Raw}
+	if e.Cells != nil {
+		reject.Cells = i.Layout.AppendShort(nil, e.Cells)
+	}
+	return reject
 }
 
 // domain returns the domain of a row that has no code.

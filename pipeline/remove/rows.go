@@ -175,7 +175,7 @@ func (r *reader) file(b *source.Batch) {
 	}
 	for i := range b.Errors {
 		e := &b.Errors[i]
-		r.reject(record.Place{Source: r.number, Row: e.Row, Offset: e.Offset}, &outcome.Reject{Reason: string(e.Reason), Detail: e.Detail, Raw: e.Raw})
+		r.reject(record.Place{Source: r.number, Row: e.Row, Offset: e.Offset}, r.in.Unsplit(e))
 	}
 }
 

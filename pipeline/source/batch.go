@@ -131,8 +131,8 @@ func (b *batcher) null(i int) {
 	c.append(nil)
 }
 
-// bad completes a record that could not be split.
-func (b *batcher) bad(offset int64, f *fault, raw []byte) {
+// bad completes a record that could not be split, or has only some cells; nil: none.
+func (b *batcher) bad(offset int64, f *fault, raw []byte, cells [][]byte) {
 	b.n++
 	b.size += len(raw)
 	start := len(b.raw)
@@ -141,7 +141,13 @@ func (b *batcher) bad(offset int64, f *fault, raw []byte) {
 	if f.reason == MalformedRow && b.in.others && !strings.HasSuffix(detail, fillCells) {
 		detail += otherColumns
 	}
-	b.errs = append(b.errs, RowError{b.n, offset, f.reason, detail, b.raw[start:len(b.raw):len(b.raw)]})
+	e := RowError{b.n, offset, f.reason, detail, b.raw[start:len(b.raw):len(b.raw)], nil}
+	for _, cell := range cells {
+		start = len(b.raw)
+		b.raw = append(b.raw, cell...)
+		e.Cells = append(e.Cells, b.raw[start:len(b.raw):len(b.raw)])
+	}
+	b.errs = append(b.errs, e)
 }
 
 // dropBefore drops the records before the one that starts at offset. It returns false if no

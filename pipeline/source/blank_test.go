@@ -46,7 +46,7 @@ func TestBlankRows(t *testing.T) {
 // Blank rows do not hide a header, or that there are no rows. The digest of a part tells of them.
 func TestBlankRowsFirst(t *testing.T) {
 	in, recs, err := readBytes([]byte(",,\n , ,\nurl,slug,n\nhttp://a/,b,\n"), Options{})
-	if got := strs(recs); err != nil || in.URLs[0] != 0 || !slices.Equal(got, []string{`1@18 "http://a/|b|"`}) {
+	if got := strs(recs); err != nil || in.URLs[0] != 0 || !slices.Equal(got, []string{`1@19 "http://a/|b|"`}) {
 		t.Errorf("%v, %v", got, err)
 	}
 	for _, text := range []string{",,\n,,\n", ";;\n \n", " \n", "\t\t\n"} {

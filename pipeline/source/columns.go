@@ -35,6 +35,15 @@ func (in *Input) numbersAreNames() []bool {
 	return are
 }
 
+// leastFields returns how many of the first columns have all that have a role.
+func (in *Input) leastFields() int {
+	n := len(in.Columns)
+	for n > 1 && !in.HasRole(n-1) {
+		n--
+	}
+	return n
+}
+
 // Cells are the columns of a batch. They are valid as long as the batch is.
 type Cells []*array.Binary
 

@@ -115,6 +115,7 @@ func (l *lines) cut(cols []column, line []byte) bool {
 func (l *lines) slow(b *batcher) bool {
 	w := l.w
 	next, f := l.record(w.buf, w.pos, w.eof())
+	var cells [][]byte
 	switch {
 	case next == more:
 		return false
@@ -125,6 +126,10 @@ func (l *lines) slow(b *batcher) bool {
 	case f == nil && l.restore != nil && l.count > rejectsLead && l.count < l.ncols && w.buf[next-1] == '\n':
 		// Spreadsheets leave out the last delimiters of a row if nothing stands between them.
 		l.fields = append(l.fields, make([][]byte, l.ncols-l.count)...)
+	case f == nil && l.count < l.ncols && !l.whole && l.restore == nil && l.lf.from(w.buf, w.pos)+1 >= next: // on one line
+		if cells, f = l.fields, short(b.in, l.count); b.in.opts.PadRows && l.count >= b.in.least {
+			l.fields, f = append(l.fields, make([][]byte, l.ncols-l.count)...), nil
+		}
 	case f == nil && l.count != l.ncols:
 		f = l.ragged(l.ncols)
 	case f == nil && l.whole && w.buf[next-1] != '\n':
@@ -132,7 +137,7 @@ func (l *lines) slow(b *batcher) bool {
 	}
 	switch {
 	case f != nil:
-		return l.reject(b, f)
+		return l.reject(b, f, cells)
 	case l.restore != nil:
 		if err := l.restore.append(b, w.offset(), l.fields); err != nil {
 			w.err = err
@@ -156,19 +161,32 @@ func (s *splitter) ragged(want int) *fault {
 	return malformed("%d fields where there should be %d", s.count, want)
 }
 
+// padRows ends the detail of a record that Options.PadRows makes a row.
+const padRows = "; with --pad-rows the missing ones are blank"
+
+// short is the fault of a record that has only so many fields.
+func short(in *Input, count int) *fault {
+	f := (&splitter{count: count}).ragged(len(in.Columns))
+	if count >= in.least {
+		f.detail += padRows
+	}
+	return f
+}
+
 // A badLine is the line on which a record starts that cannot be split. If it is longer than a
 // field may be, the window moves on before the end of the line is in it.
 type badLine struct {
 	*fault
 	offset int64
-	raw    []byte // all of it, or its first maxField bytes
-	length int64  // bytes of it before the window's pos
-	cr     bool   // the last of them is a CR
+	raw    []byte   // all of it, or its first maxField bytes
+	length int64    // bytes of it before the window's pos
+	cr     bool     // the last of them is a CR
+	cells  [][]byte // of a record with too few, which is in the window; nil: it is none
 }
 
 // reject makes the line at the start of the window a bad line. It returns false if the window has
 // neither the end of the line nor more of it than is kept.
-func (l *lines) reject(b *batcher, f *fault) bool {
+func (l *lines) reject(b *batcher, f *fault, cells [][]byte) bool {
 	w := l.w
 	lf := l.lf.from(w.buf, w.pos)
 	whole := lf < len(w.buf) || w.eof()
@@ -179,7 +197,7 @@ func (l *lines) reject(b *batcher, f *fault) bool {
 	if !whole {
 		raw = bytes.Clone(raw)
 	}
-	w.line = badLine{fault: f, offset: w.offset(), raw: raw}
+	w.line = badLine{fault: f, offset: w.offset(), raw: raw, cells: cells}
 	return l.leave(b)
 }
 
@@ -205,8 +223,9 @@ func (l *lines) leave(b *batcher) bool {
 	f, raw := line.fault, line.raw[:min(int64(len(line.raw)), line.length)]
 	if line.length > int64(len(raw)) {
 		f = &fault{FieldTooLong, fmt.Sprintf("%s; raw has the first %d of the line's %d bytes", f.detail, len(raw), line.length)}
+		line.cells = nil
 	}
-	b.bad(line.offset, f, raw)
+	b.bad(line.offset, f, raw, line.cells)
 	*line = badLine{}
 	return true
 }

@@ -34,11 +34,11 @@ func TestCSVRecords(t *testing.T) {
 		{"empty quoted line", "\"\"\na\n", 1, []string{`2@3 "a"`}},
 		{"not UTF-8", "\xff\xff,\xc3\n", 2, []string{`1@0 "\xff\xff|\xc3"`}},
 		{"ragged", "a\nb,c,d\ne,f\n", 2, []string{
-			`1@0 malformed_row (1 field where there should be 2) "a"`,
+			`1@0 malformed_row (1 field where there should be 2; with --pad-rows the missing ones are blank) "a"`,
 			`2@2 malformed_row (3 fields where there should be 2) "b,c,d"`, `3@8 "e|f"`}},
 		{"too long by a CR", long + "\r,x\na,b\n" + long + "\r\n", 2, []string{
 			`1@0 field_too_long (field 1 is longer than 16 bytes; raw has the first 16 of the line's 19 bytes) "` + long + `"`,
-			`2@20 "a|b"`, `3@24 malformed_row (1 field where there should be 2) "` + long + `"`}},
+			`2@20 "a|b"`, `3@24 malformed_row (1 field where there should be 2; with --pad-rows the missing ones are blank) "` + long + `"`}},
 		{"too long by a CR at the end", long + "\r", 1, []string{
 			`1@0 field_too_long (field 1 is longer than 16 bytes; raw has the first 16 of the line's 17 bytes) "` + long + `"`}},
 		{"as long as it may be before a CRLF", "fourteen bytes," + long + "\r\nb,c\n", 2, []string{ // LF is in the next block
@@ -61,7 +61,7 @@ func TestCSVRecords(t *testing.T) {
 			`1@0 malformed_row (NUL byte in field 2, on a later line) "\"a"`,
 			`2@3 malformed_row (NUL byte in field 1) "\",b\x00"`,
 			`3@8 malformed_row (quote inside unquoted field 2, on a later line) "\"a"`,
-			`4@11 malformed_row (1 field where there should be 2) "\",b\""`}},
+			`4@11 malformed_row (1 field where there should be 2; with --pad-rows the missing ones are blank) "\",b\""`}},
 		{"and one that is too long, or never closed", "\"a\n\"," + long + "x\n\"a\n\",\"" + long + "x\"\n\"a\n\",\"b\"\"\n", 2, []string{
 			`1@0 field_too_long (field 2 is longer than 16 bytes, on a later line) "\"a"`,
 			fmt.Sprintf(`2@3 field_too_long (field 1 is longer than 16 bytes; raw has the first 16 of the line's 19 bytes) "\",%s"`, long[2:]),

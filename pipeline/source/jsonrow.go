@@ -101,7 +101,7 @@ func (r *jsonRow) readAll(p *jsonPart) error {
 			return nil
 		case r.b == nil:
 		case f != nil:
-			r.b.bad(rec.offset, f, raw)
+			r.b.bad(rec.offset, f, raw, nil)
 		case !r.some:
 			r.b.blank(rec.offset)
 		default:

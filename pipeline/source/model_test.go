@@ -28,6 +28,9 @@ func model(data []byte, ncols, maxField int) (recs []rec) {
 		}
 		if fault == nil && len(m.fields) != ncols {
 			fault = (&splitter{count: len(m.fields)}).ragged(ncols)
+			if len(m.fields) < ncols && bytes.IndexByte(bytes.TrimSuffix(data[p:m.at], []byte("\n")), '\n') < 0 {
+				fault.detail += padRows
+			}
 		}
 		if fault == nil {
 			r.cells = string(bytes.Join(m.fields, []byte("|")))

@@ -28,6 +28,7 @@ func (in *Input) Read(ctx context.Context, workers int, emit func(worker int, b 
 		return fmt.Errorf("read %s: it was read or closed before", in.Name)
 	}
 	in.started = true
+	in.least = in.leastFields()
 	in.others = in.Among != nil && !slices.Equal(in.Among, in.Columns)
 	defer func() {
 		if e := in.Close(); err == nil {

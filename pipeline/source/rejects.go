@@ -163,7 +163,18 @@ func restored(header []string) []string {
 func (r restorer) append(b *batcher, offset int64, fields [][]byte) error {
 	last := len(fields) - 1
 	cells, raw := fields[rejectsLead:last], fields[last]
-	mended := slices.ContainsFunc(cells, func(cell []byte) bool { return len(cell) > 0 })
+	mended := slices.ContainsFunc(cells, isFilled)
+	if count := r.short(b.in, raw, cells, string(fields[4])); mended && count > 0 {
+		others := strings.HasSuffix(string(fields[4]), otherColumns)
+		if others || !b.in.opts.PadRows || count < b.in.least {
+			f := short(b.in, count)
+			if others {
+				f.detail = string(fields[4])
+			}
+			b.bad(offset, f, raw, cells)
+			return nil
+		}
+	}
 	if len(raw) > 0 && !mended {
 		f := fault{Reason(fields[3]), string(fields[4])}
 		n := len(cells)
@@ -174,7 +185,7 @@ func (r restorer) append(b *batcher, offset int64, fields [][]byte) error {
 			f.detail = cmp.Or(either, f.detail)
 		}
 		if cells == nil {
-			b.bad(offset, &f, raw)
+			b.bad(offset, &f, raw, nil)
 			return nil
 		}
 	}
@@ -187,6 +198,56 @@ func (r restorer) append(b *batcher, offset int64, fields [][]byte) error {
 	}
 	b.append(offset, cells)
 	return nil
+}
+
+// short returns how many fields a raw line has, if they are too few and the cells of its row are still
+// just these; 0: it is not so. Where the rejects have other columns than the input of the line, its
+// fields may be in any order.
+func (r restorer) short(in *Input, raw []byte, cells [][]byte, detail string) int {
+	if len(raw) == 0 {
+		return 0
+	}
+	for _, s := range r {
+		s.moved()
+		next, f := s.record(raw, 0, true)
+		if f != nil || next < len(raw) {
+			continue
+		}
+		if strings.HasSuffix(detail, otherColumns) {
+			if sameFilled(cells, s.fields) {
+				return s.count
+			}
+			continue
+		}
+		if s.count < len(cells) && !slices.ContainsFunc(cells[s.count:], isFilled) && !slices.ContainsFunc(in.firstColumns(s.count), func(c int) bool {
+			return !bytes.Equal(cells[c], s.fields[c])
+		}) {
+			return s.count
+		}
+	}
+	return 0
+}
+
+// firstColumns returns the first n columns, but not those that are left out.
+func (in *Input) firstColumns(n int) (list []int) {
+	for c := range n {
+		if !slices.Contains(in.LeftOut, c) {
+			list = append(list, c)
+		}
+	}
+	return list
+}
+
+func isFilled(cell []byte) bool { return len(cell) > 0 }
+
+// sameFilled reports whether two rows have the same cells that are not empty, in any order.
+func sameFilled(a, b [][]byte) bool {
+	filled := func(cells [][]byte) [][]byte {
+		cells = slices.DeleteFunc(slices.Clone(cells), func(cell []byte) bool { return !isFilled(cell) })
+		slices.SortFunc(cells, bytes.Compare)
+		return cells
+	}
+	return slices.EqualFunc(filled(a), filled(b), bytes.Equal)
 }
 
 // resplit splits a raw line into n cells, by the delimiter by which it has so many. If two
@@ -209,7 +270,7 @@ func (r restorer) resplit(raw []byte, n int, detail string) (cells [][]byte, eit
 		case !slices.EqualFunc(cells, s.fields, bytes.Equal):
 			either = fmt.Sprintf("both %q and %q split the line: choose with --delimiter, or fill in the cells", by, s.delim)
 		}
-		if f != nil && f.detail == detail {
+		if f != nil && f.detail == strings.TrimSuffix(detail, padRows) {
 			return nil, ""
 		}
 	}

@@ -113,6 +113,8 @@ type RowError struct {
 	// object or line. If it is longer than Options.MaxField, Raw has its first MaxField bytes,
 	// Reason is FieldTooLong, and Detail has its length.
 	Raw []byte
+	// Cells are those of a line of CSV with too few, by column; nil: it is none.
+	Cells [][]byte
 }
 
 // A Batch holds consecutive records of one input, and the row errors among them. The receiver
@@ -148,6 +150,7 @@ type Options struct {
 	Delimiter byte      // 0: detect among , ; tab |
 	Quote     byte      // 0: '"'
 	Header    Header    // default HeaderAuto
+	PadRows   bool      // cells that are missing at the end of a record of CSV are blank, if none of their columns has a role
 	KnownAs   string    // a name whose extension tells if the input is a list of URLs or CSV; "": that of the input; not for a run
 	MaxField  int       // bytes; 0: 1 MiB
 	BatchRows int       // most records in a batch; 0: 32768
@@ -231,6 +234,7 @@ type Input struct {
 	page         *Page                // of the document of a program
 	beside       []byte               // what stands before its array
 	wrapped      *profile.Profile     // whose document it seems to be, though nobody asked for that
+	least        int                  // fields of a record in which no cell is missing that has a role; set by Read
 	array        int64                // where the elements of a JSON document begin, after a byte order mark; 0: it is none
 	info         fs.FileInfo          // of the file when it was opened; nil: not a regular file
 	src          *window              // that Open left open, or Read opened

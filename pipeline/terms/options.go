@@ -45,6 +45,7 @@ var table = []option{
 	{name: "limit", get: func(t *Terms) any { return t.Limit }, set: number(func(t *Terms) *int64 { return &t.Limit })},
 	{name: "workspace", get: func(t *Terms) any { return t.Workspace }, set: text(func(t *Terms) *string { return &t.Workspace })},
 	{name: "max_field", get: func(t *Terms) any { return t.MaxField }, set: number(func(t *Terms) *int64 { return &t.MaxField })},
+	{name: "pad_rows", get: func(t *Terms) any { return some(t.PadRows) }, set: flag(func(t *Terms) *bool { return &t.PadRows })},
 
 	{name: "max_url_length", wanted: "0 to 8192", get: func(t *Terms) any { return int64(t.URLs.MaxLength) }, set: func(t *Terms, v any) bool {
 		n, ok := v.(int64)
@@ -250,7 +251,7 @@ func (t *Terms) Options() manifest.Options {
 func (t *Terms) OfDelete(owner string) manifest.Options {
 	options := t.Options()
 	maps.DeleteFunc(options, func(name string, _ any) bool {
-		return !slices.Contains([]string{"workspace", "dry_run", "max_field", "assume_scheme", "code_from"}, name)
+		return !slices.Contains([]string{"workspace", "dry_run", "max_field", "pad_rows", "assume_scheme", "code_from"}, name)
 	})
 	if owner != "" {
 		options["owner"] = owner

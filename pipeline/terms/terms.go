@@ -31,6 +31,7 @@ type Terms struct {
 	Limit        int64  // records that are read; 0: all
 	Workspace    string // of rows without one
 	MaxField     int64  // bytes
+	PadRows      bool   // cells that are missing at the end of a row are blank
 
 	URLs   canon.Profile
 	Codes  *Codes  // nil: rows have no legacy codes

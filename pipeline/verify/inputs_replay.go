@@ -53,7 +53,10 @@ func (w *replayer) batch(b *source.Batch) {
 		}
 	}
 	for _, e := range b.Errors {
-		w.sums.file(w.number, e.Row, nil, nil, rowSums{input: true, rejected: w.sums.reject(string(e.Reason), e.Detail, e.Offset, e.Raw, nil)})
+		if w.cells = w.cells[:0]; e.Cells != nil {
+			w.cells = w.layout.AppendShort(w.cells, e.Cells)
+		}
+		w.sums.file(w.number, e.Row, nil, nil, rowSums{input: true, rejected: w.sums.reject(string(e.Reason), e.Detail, e.Offset, e.Raw, w.cells)})
 	}
 }
 

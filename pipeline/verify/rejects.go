@@ -1,6 +1,7 @@
 package verify
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"maps"
@@ -179,7 +180,7 @@ func (w *rejectChecker) reason(r *outcome.Reject, i int, code columns.Code) (rea
 	in := &w.run.manifest.Inputs[i]
 	blank := !slices.ContainsFunc(r.Cells, func(cell []byte) bool { return len(cell) > 0 })
 	if unsplit(r.Reason) || len(r.Raw) > 0 {
-		if !blank || len(r.Raw) == 0 {
+		if !blank && !isShort(r) || len(r.Raw) == 0 {
 			w.found(BadCells, "raw", "a raw line and no cells", string(r.Raw))
 		}
 		if !unsplit(r.Reason) {
@@ -229,6 +230,14 @@ func (w *rejectChecker) reason(r *outcome.Reject, i int, code columns.Code) (rea
 		w.claims.exhausted(w.number, w.canon, workspace, w.parts, refused)
 	}
 	return outcome.CodeSpaceExhausted, outcome.ExhaustedDetail(w.run.retries, w.run.manifest.Scheme.Blocklist != "")
+}
+
+// isShort reports whether a reject may be a line with too few fields, which has its cells beside it:
+// each is in the line, unless quotes are.
+func isShort(r *outcome.Reject) bool {
+	return strings.Contains(r.Detail, " where there should be ") && !slices.ContainsFunc(r.Cells, func(cell []byte) bool {
+		return !bytes.Contains(r.Raw, cell) && bytes.IndexByte(cell, '"') < 0
+	})
 }
 
 // refuse files a reject because of what its link is, and returns its detail.

@@ -80,6 +80,18 @@ type balance struct {
 	bare     int64 // URLs of which no row is the link; only if legacy codes are kept
 }
 
+// checkBlank compares how many records of an input no report has with how many are blank.
+func (b *balance) checkBlank(in *manifest.Input, missing int64) {
+	here := b.findings.fault(string(in.Name), 0)
+	switch more := missing - in.BlankRows; {
+	case more > 0:
+		here.wrong(RowMissing, "", fmt.Sprint("no more than the ", in.BlankRows, " blank rows"), fmt.Sprint(missing))
+		b.findings.faults.count(RowMissing, more-1)
+	case more < 0:
+		here.wrong(BadCount, "blank_rows", fmt.Sprint(missing), fmt.Sprint(in.BlankRows))
+	}
+}
+
 // check checks that the counts add up and that every row of the inputs is in a
 // report.
 func (b *balance) check() {
@@ -94,9 +106,7 @@ func (b *balance) check() {
 			continue
 		}
 		if in.BlankRows > 0 { // only the input tells which they are
-			if n := b.books.seen[i].missing(func(int64) bool { return false }); n != in.BlankRows {
-				b.findings.wrong(BadCount, fmt.Sprintf("inputs[%d].blank_rows", i), n, in.BlankRows)
-			}
+			b.checkBlank(&in, b.books.seen[i].missing(func(int64) bool { return false }))
 			continue
 		}
 		listed := 0
