@@ -36,6 +36,10 @@ func (in *Input) openText(w *window) error {
 	if ok, err := in.openRejects(w, start); ok || err != nil {
 		return err
 	}
+	if delim, length := separator(w.buf[w.pos+start:], in.opts.Quote); length > 0 {
+		start += length
+		in.opts.Delimiter = cmp.Or(in.opts.Delimiter, delim)
+	}
 	s, err := in.sample(w, start)
 	if err != nil {
 		return err
@@ -61,6 +65,23 @@ func (in *Input) openText(w *window) error {
 		return l
 	})
 	return nil
+}
+
+// separator returns the delimiter that a line sep=; before the header of a CSV tells spreadsheets, and
+// the length of that line; 0: there is none.
+func separator(text []byte, quote byte) (delim byte, length int) {
+	line, _, ended := bytes.Cut(text, []byte("\n"))
+	if length = len(line) + 1; !ended {
+		return 0, 0
+	}
+	line = bytes.TrimSuffix(line, []byte("\r"))
+	if n := len(line); n > 1 && line[0] == quote && line[n-1] == quote {
+		line = line[1 : n-1]
+	}
+	if len(line) != len("sep=;") || !bytes.EqualFold(line[:4], []byte("sep=")) || line[4] == quote || unusable(line[4]) {
+		return 0, 0
+	}
+	return line[4], length
 }
 
 // trimCompression returns a name without the extensions of compressed files.
@@ -130,7 +151,7 @@ type sample struct {
 	named   bool   // first is a header (see IsHeader)
 
 	late      int // number of the first later record that is a header, if no URL stands before it; 0: none
-	lateWidth int // number of its fields, two or more
+	lateWidth int // number of its fields
 	lateSame  int // records after it with as many fields
 }
 
@@ -165,8 +186,7 @@ func (in *Input) sample(w *window, start int) (*sample, error) {
 		best, equal := likeliest(tries)
 		if best == nil {
 			if i := slices.IndexFunc(tries, (*sample).lateHeader); i >= 0 {
-				return nil, in.untold("record %d is a header, but not the first record: delete what stands before it, "+
-					"or use Options.Delimiter tab if each line is one URL", tries[i].late)
+				return nil, in.lateHeader(tries[i])
 			}
 			best = in.try('\t', buf, start, eof)
 			if i := slices.IndexFunc(tries, func(s *sample) bool { return s.records == 0 && s.blanks > 0 }); i >= 0 {
@@ -180,11 +200,23 @@ func (in *Input) sample(w *window, start int) (*sample, error) {
 			}
 			return nil, in.untold("no record in the first %d bytes can be split (%s)", len(buf), why)
 		}
+		if in.opts.Header != HeaderNo && best.titled() {
+			return nil, in.lateHeader(best)
+		}
 		if equal != nil && !best.named {
 			return nil, in.untold("both %q and %q split the records: choose one with Options.Delimiter", best.delim, equal.delim)
 		}
 		return best, in.checkWidth(best.width)
 	}
+}
+
+// lateHeader says that a title or a comment stands before the header.
+func (in *Input) lateHeader(s *sample) error {
+	advice := "delete what stands before the header"
+	if s.lateWidth > 1 && s.width == 1 {
+		advice += ", or use Options.Delimiter tab if each line is one URL"
+	}
+	return in.untold("record %d is a header, but not the first record: %s", s.late, advice)
 }
 
 func (in *Input) untold(format string, args ...any) error {
@@ -211,6 +243,10 @@ func likeliest(tries []*sample) (best, equal *sample) {
 // lateHeader says whether a header stands further down and most records after it have its
 // columns.
 func (s *sample) lateHeader() bool { return 2*s.lateSame > s.records+s.blanks-s.late }
+
+// titled says whether something that is no URL stands before a header and most records after it have
+// its columns.
+func (s *sample) titled() bool { return s.late > 0 && s.lateSame > 0 && s.lateHeader() }
 
 // candidates returns the delimiters that the input may have.
 func (in *Input) candidates() string {
@@ -266,12 +302,16 @@ func (in *Input) try(delim byte, buf []byte, p int, eof bool) *sample {
 				s.end = next - start
 			}
 			s.first, s.width = texts(sp.fields), sp.count
-			s.named = in.opts.IsHeader(s.first)
+			if s.named = in.opts.IsHeader(s.first); s.named && s.records > 1 { // those before cannot be split
+				s.named, s.late, s.lateWidth = false, s.records+s.blanks, sp.count
+				s.same, p = 1, next
+				continue
+			}
 		}
 		switch {
 		case s.late > 0 && sp.count == s.lateWidth:
 			s.lateSame++
-		case s.late == 0 && s.records > 1 && s.urls == 0 && !s.named && sp.count > 1 && in.opts.IsHeader(texts(sp.fields)):
+		case s.late == 0 && s.records > 1 && s.urls == 0 && !s.named && in.opts.IsHeader(texts(sp.fields)):
 			s.late, s.lateWidth = s.records+s.blanks, sp.count
 		}
 		if sp.count == s.width {
