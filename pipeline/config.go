@@ -77,6 +77,7 @@ type Config struct {
 	NoCarry      bool // leave the other columns of the input out of the mapping
 
 	MaxRejects manifest.MaxRejects
+	ExpectRows int64     // rows that the inputs must have; 0: any number
 	AsOf       time.Time // zero: now
 	Workers    int       // 0: as many as processors, or as Memory allows
 	Memory     int64     // bytes that the run may use, with debug.SetMemoryLimit, see the package comment; 0: no bound
@@ -252,6 +253,12 @@ func (c *Config) validate() error {
 	if c.Limit < 0 {
 		complain("Config.Limit %d is negative", c.Limit)
 	}
+	if c.ExpectRows < 0 {
+		complain("--expect-rows %d is negative", c.ExpectRows)
+	}
+	if c.ExpectRows > 0 && c.Limit > 0 {
+		complain("--expect-rows cannot be used with --limit")
+	}
 	_, badMode := legacy.ParseMode(string(c.Legacy))
 	_, badConflict := legacy.ParseConflict(string(c.OnConflict))
 	check("Legacy", badMode)
@@ -399,12 +406,13 @@ func checkBaseURL(base string) error {
 }
 
 // A TooManyRejectsError ends a run that rejected more rows than MaxRejects allows, or all of
-// them, or any because of a conflict if OnConflict is Fail. The rejects and the manifest are
+// them, or any because of a conflict if OnConflict is Fail, or whose inputs do not have ExpectRows. The rejects and the manifest are
 // written to Result.Out. The store is unchanged, unless an earlier attempt had stored links
 // before another writer took a code.
 type TooManyRejectsError struct {
 	Rejected, Read int64
 	Limit          manifest.MaxRejects
+	Rows, Expected int64  // of the inputs; both 0: that is not why
 	Conflicts      int64  // rows that claim codes of other URLs, if they are why the run was ended
 	First          string // if every row was rejected: where and why the first was
 	Column         string // and what was taken for the column of the URLs, if these are at fault
@@ -424,6 +432,8 @@ func (e *TooManyRejectsError) Error() string {
 func (e *TooManyRejectsError) Why() string {
 	text := fmt.Sprintf("%d of %d rows were rejected, more than Config.MaxRejects %s allows", e.Rejected, e.Read, e.Limit)
 	switch {
+	case e.Rows != e.Expected:
+		text = fmt.Sprintf("the inputs have %d rows, and --expect-rows is %d", e.Rows, e.Expected)
 	case e.Conflicts > 0:
 		text = fmt.Sprintf("%d of %d rows claim codes of other URLs, and Config.OnConflict is fail", e.Conflicts, e.Read)
 	case e.Column != "":

@@ -40,7 +40,7 @@ func describe(cfg *Config, in *intake.Inputs) *manifest.Manifest {
 func (c *Config) terms() *terms.Terms {
 	t := &terms.Terms{
 		ReportFormat: string(c.ReportFormat), ReportOrder: string(c.ReportOrder), BaseURL: c.BaseURL, ExcelSafe: c.ExcelSafe, Carry: !c.NoCarry, DryRun: c.DryRun,
-		MaxRejects: c.MaxRejects, Limit: c.Limit, Workspace: c.Workspace, MaxField: int64(c.Source.MaxField), PadRows: c.Source.PadRows, URLs: c.Profile,
+		MaxRejects: c.MaxRejects, ExpectRows: c.ExpectRows, Limit: c.Limit, Workspace: c.Workspace, MaxField: int64(c.Source.MaxField), PadRows: c.Source.PadRows, URLs: c.Profile,
 		Map: c.Source.Map, CodeFrom: c.Source.CodeColumn,
 	}
 	if c.Source.Profile != profile.Auto {

@@ -555,10 +555,11 @@ func (j *job) refuse(ctx context.Context, entry sink.Run, settled *settle.Settle
 	return refused
 }
 
-// mayNotStore reports whether the rejects or conflicts forbid the run to store anything.
+// mayNotStore reports whether the rejects, conflicts or the number of rows forbid the run to store
+// anything.
 func (j *job) mayNotStore(settled *settle.Settlement) bool {
 	c := j.result.Counts
-	return j.conflicts(settled) > 0 || allRejected(c) || j.cfg.MaxRejects.Exceeded(manifest.Counts(c))
+	return j.unexpected() || j.conflicts(settled) > 0 || allRejected(c) || j.cfg.MaxRejects.Exceeded(manifest.Counts(c))
 }
 
 // tooMany says why the run may not store anything, given its first reject. The reasons of all
@@ -566,11 +567,19 @@ func (j *job) mayNotStore(settled *settle.Settlement) bool {
 func (j *job) tooMany(settled *settle.Settlement, first *outcome.Reject) *TooManyRejectsError {
 	c := j.result.Counts
 	refused := &TooManyRejectsError{Conflicts: j.conflicts(settled), Rejected: c.Rejected, Read: c.Read, Limit: j.cfg.MaxRejects}
+	if j.unexpected() {
+		refused.Rows, refused.Expected = j.rows.RowsRead(), j.cfg.ExpectRows
+	}
 	if allRejected(c) {
 		refused.First = hygiene.Redact(fmt.Sprintf("%s, row %d: %s: %s", first.Source, first.Row, first.Reason, first.Detail))
 		refused.Column = j.suspect(first.Source)
 	}
 	return refused
+}
+
+// unexpected reports whether the inputs have another number of rows than they must.
+func (j *job) unexpected() bool {
+	return j.cfg.ExpectRows > 0 && j.rows.RowsRead() != j.cfg.ExpectRows
 }
 
 // conflicts returns how many conflicts forbid the run to store anything.

@@ -127,6 +127,7 @@ func (o *runOptions) flags(cmd *cobra.Command, writing *pflag.FlagSet) {
 	writing.StringVarP(&o.Out, "out", "o", "", "output `DIR` (default: links.csv: ./links.bulk)")
 	writing.BoolVar(&o.DryRun, "dry-run", false, "store nothing; write the reports to DIR.dry")
 	f.StringVar(&o.maxRejects, "max-rejects", "", "store nothing over `N` or N% rejected rows")
+	f.Int64Var(&o.ExpectRows, "expect-rows", 0, "store nothing unless there are `N` input rows")
 	f.BoolVar(&o.rejectsOK, "rejects-ok", false, "exit with 0 instead of 3 if rows are rejected")
 	writing.BoolVar(&o.Overwrite, "overwrite", false, "replace the finished run in the output DIR")
 	writing.BoolVar(&o.NewRun, "new-run", false, "start a new run, instead of resuming one")

@@ -138,6 +138,14 @@ func (l Inputs) BlankRows() (n int64) {
 	return n
 }
 
+// Rows returns how many records of all inputs are rows.
+func (l Inputs) Rows() (n int64) {
+	for i := range l {
+		n += l[i].Records - l[i].BlankRows
+	}
+	return n
+}
+
 func (l *Inputs) UnmarshalJSON(data []byte) error  { return readList(l, data, MaxInputs) }
 func (l *Columns) UnmarshalJSON(data []byte) error { return readList(l, data, maxColumns) }
 func (l *Files) UnmarshalJSON(data []byte) error   { return readList(l, data, maxFiles) }

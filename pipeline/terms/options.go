@@ -42,6 +42,7 @@ var table = []option{
 		t.MaxRejects, _ = manifest.ParseMaxRejects(text)
 		return t.MaxRejects.String() == text
 	})},
+	{name: "expect_rows", get: func(t *Terms) any { return some(t.ExpectRows) }, set: number(func(t *Terms) *int64 { return &t.ExpectRows })},
 	{name: "limit", get: func(t *Terms) any { return t.Limit }, set: number(func(t *Terms) *int64 { return &t.Limit })},
 	{name: "workspace", get: func(t *Terms) any { return t.Workspace }, set: text(func(t *Terms) *string { return &t.Workspace })},
 	{name: "max_field", get: func(t *Terms) any { return t.MaxField }, set: number(func(t *Terms) *int64 { return &t.MaxField })},

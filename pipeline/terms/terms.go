@@ -28,6 +28,7 @@ type Terms struct {
 	Carry        bool // the mapping has the other columns of the inputs
 	DryRun       bool
 	MaxRejects   manifest.MaxRejects
+	ExpectRows   int64  // of all inputs; 0: any number
 	Limit        int64  // records that are read; 0: all
 	Workspace    string // of rows without one
 	MaxField     int64  // bytes
