@@ -275,8 +275,11 @@ func TestKill(t *testing.T) {
 // other URLs have or want.
 func TestKillLegacy(t *testing.T) {
 	points := soaked(t, len(kinds))
-	for _, store := range killableStores {
-		for _, mode := range []legacy.Mode{legacy.Keep, legacy.Both} {
+	for i, store := range killableStores {
+		for j, mode := range []legacy.Mode{legacy.Keep, legacy.Both} {
+			if killsElsewhere(i, j) {
+				continue
+			}
 			t.Run(store.name+"/"+string(mode), func(t *testing.T) {
 				t.Setenv(killLegacy, string(mode))
 				testKill(t, store, true, points, killLegacyInput, 2000)
@@ -288,8 +291,11 @@ func TestKillLegacy(t *testing.T) {
 // So does one that changes links: updated, claimed and revived ones, beside new ones.
 func TestKillRules(t *testing.T) {
 	points := soaked(t, len(kinds))
-	for _, store := range killableStores {
-		for _, identity := range []string{"url", "params"} {
+	for i, store := range killableStores {
+		for j, identity := range []string{"url", "params"} {
+			if killsElsewhere(i, j) {
+				continue
+			}
 			t.Run(store.name+"/"+identity, func(t *testing.T) {
 				t.Setenv(killRules, identity)
 				testKill(t, store, true, points, killRulesInput, 2000)
@@ -303,13 +309,20 @@ func TestKillRules(t *testing.T) {
 func TestKillScheme(t *testing.T) {
 	points := soaked(t, len(kinds))
 	c := schemeKinds[4].crowded()
-	for _, store := range killableStores {
+	for i, store := range killableStores {
+		if killsElsewhere(i, 0) {
+			continue
+		}
 		t.Run(store.name, func(t *testing.T) {
 			t.Setenv(killScheme, keyed.Name+" "+strings.Join(c.words, ","))
 			testKill(t, store, store.name == "sqlite", points, c.killInput, 1000)
 		})
 	}
 }
+
+// killsElsewhere reports whether -short leaves a kind of run on a store out: each store has every other
+// kind then.
+func killsElsewhere(store, kind int) bool { return testing.Short() && (store+kind)%2 > 0 }
 
 // soaked returns how many runs are to be killed: so many, or as many as BULK_SOAK says.
 func soaked(t *testing.T, points int) int {
