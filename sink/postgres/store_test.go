@@ -76,7 +76,7 @@ func conforming(t *testing.T, dsn string, opts Options) *sinktest.Database {
 			}
 			return dumpOf(t, conn, links)
 		},
-		Insert: func(t *testing.T, rows ...sinktest.Row) { insertInto(t, conn, links, rows) },
+		Insert: func(t *testing.T, rows ...sinktest.Row) { insert(t, conn, links, rows) },
 		Execute: func(t *testing.T, sql string) {
 			executeOn(t, conn, strings.Replace(sql, " links ", " "+links+" ", 1))
 		},
@@ -86,15 +86,8 @@ func conforming(t *testing.T, dsn string, opts Options) *sinktest.Database {
 	}
 }
 
-func insert(t testing.TB, dsn, links string, rows []sinktest.Row) {
-	t.Helper()
-	conn := connect(t, dsn)
-	defer conn.Close(context.Background())
-	insertInto(t, conn, links, rows)
-}
-
-// insertInto commits links in one transaction: pgx has one for each batch.
-func insertInto(t testing.TB, conn *pgx.Conn, links string, rows []sinktest.Row) {
+// insert commits links in one transaction: pgx has one for each batch.
+func insert(t testing.TB, conn *pgx.Conn, links string, rows []sinktest.Row) {
 	t.Helper()
 	var batch pgx.Batch
 	for _, r := range rows {
