@@ -48,7 +48,7 @@ func (s *splitter) isBlankLine(line []byte) bool {
 }
 
 // isBlankRecord reports whether the last record, of these bytes, is blank. It may have more or fewer
-// fields than there are columns.
-func (s *splitter) isBlankRecord(record []byte) bool {
-	return areBlank(s.fields) && (s.count == len(s.fields) || s.isBlankLine(record))
+// than ncols fields; of further ones quotes count as text, since they may not have been kept.
+func (s *splitter) isBlankRecord(record []byte, ncols int) bool {
+	return areBlank(s.fields) && (s.count <= ncols || s.isBlankLine(record))
 }

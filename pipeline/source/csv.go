@@ -119,7 +119,7 @@ func (l *lines) slow(b *batcher) bool {
 	switch {
 	case next == more:
 		return false
-	case f == nil && !l.whole && l.isBlankRecord(w.buf[w.pos:next]):
+	case f == nil && !l.whole && l.isBlankRecord(w.buf[w.pos:next], l.ncols):
 		b.blank(w.offset())
 		w.pos = next
 		return true

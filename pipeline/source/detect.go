@@ -284,7 +284,7 @@ func (in *Input) try(delim byte, buf []byte, p int, eof bool) *sample {
 		if next == more {
 			break
 		}
-		if f == nil && sp.isBlankRecord(buf[p:next]) {
+		if f == nil && sp.isBlankRecord(buf[p:next], columns.MaxColumns) {
 			s.blanks++
 			p = next
 			continue
