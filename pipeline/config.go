@@ -254,10 +254,10 @@ func (c *Config) validate() error {
 		complain("Config.Limit %d is negative", c.Limit)
 	}
 	if c.ExpectRows < 0 {
-		complain("--expect-rows %d is negative", c.ExpectRows)
+		complain("Config.ExpectRows %d is negative", c.ExpectRows)
 	}
 	if c.ExpectRows > 0 && c.Limit > 0 {
-		complain("--expect-rows cannot be used with --limit")
+		complain("Config.ExpectRows cannot be used with Config.Limit")
 	}
 	_, badMode := legacy.ParseMode(string(c.Legacy))
 	_, badConflict := legacy.ParseConflict(string(c.OnConflict))
@@ -433,7 +433,7 @@ func (e *TooManyRejectsError) Why() string {
 	text := fmt.Sprintf("%d of %d rows were rejected, more than Config.MaxRejects %s allows", e.Rejected, e.Read, e.Limit)
 	switch {
 	case e.Rows != e.Expected:
-		text = fmt.Sprintf("the inputs have %d rows, and --expect-rows is %d", e.Rows, e.Expected)
+		text = fmt.Sprintf("the inputs have %d rows, and Config.ExpectRows is %d", e.Rows, e.Expected)
 	case e.Conflicts > 0:
 		text = fmt.Sprintf("%d of %d rows claim codes of other URLs, and Config.OnConflict is fail", e.Conflicts, e.Read)
 	case e.Column != "":

@@ -41,7 +41,7 @@ func TestVerifyAgainstInputs(t *testing.T) {
 		"carried":  {"mapping.csv", mapping, ",x\n", ",x\n", ",y\n", "carried columns"},
 		"original": {"mapping.csv", mapping, ", http://example.com/./p", ", http://example.com/./p", ",  http://example.com/./p", "original_url"},
 		"offset":   {"rejects.csv", rejects, "b.csv,17,", ",17,62", ",17,63", "byte_offset"},
-		"raw":      {"rejects.csv", rejects, ",ragged\n", ",ragged", ",rugged", "raw"},
+		"raw":      {"rejects.csv", rejects, ",ragged\n", ",ragged\n", ",raggedy\n", "raw"},
 		"detail":   {"rejects.csv", rejects, "malformed_row", "1 field", "2 field", "reason"},
 		"cells":    {"rejects.csv", rejects, ",red,x,\n", ",red,x,", ",red,y,", "input columns"},
 	} {

@@ -388,8 +388,8 @@ func TestVerifyRejects(t *testing.T) {
 		"offset too low":      {1, ",2,27,", ",2,0,", verify.BadOffset, "byte_offset"},
 		"offset as before":    {2, ",3,39,", ",3,27,", verify.BadOffset, "byte_offset"},
 		"no offset":           {2, ",3,39,", ",3,,", verify.BadOffset, "byte_offset"},
-		"raw line and cells":  {2, ",,,,ragged", ",http://c/,,,ragged", verify.BadCells, "raw"},
-		"neither":             {2, ",,,,ragged", ",,,,", verify.BadCells, "raw"},
+		"raw line and cells":  {2, ",ragged,,,ragged", ",http://c/,,,ragged", verify.BadCells, "raw"},
+		"neither":             {2, ",ragged,,,ragged", ",,,,", verify.BadCells, "raw"},
 		"raw line of a split": {1, ",ftp://a/,x,,", ",ftp://a/,x,,ragged", verify.BadReason, "reason"},
 	} {
 		bad := slices.Clone(good)
