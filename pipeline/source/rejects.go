@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/linkforge/bulk/pipeline/columns"
@@ -214,7 +215,7 @@ func (r restorer) short(in *Input, raw []byte, cells [][]byte, detail string) in
 			continue
 		}
 		if strings.HasSuffix(detail, otherColumns) {
-			if sameFilled(cells, s.fields) {
+			if wasShort(detail) && sameFilled(cells, s.fields) {
 				return s.count
 			}
 			continue
@@ -226,6 +227,16 @@ func (r restorer) short(in *Input, raw []byte, cells [][]byte, detail string) in
 		}
 	}
 	return 0
+}
+
+// wasShort reports whether a line had too few fields, by the detail of its reject.
+func wasShort(detail string) bool {
+	had, rest, _ := strings.Cut(detail, " ")
+	_, rest, _ = strings.Cut(rest, " where there should be ")
+	want, _, _ := strings.Cut(rest, ";")
+	n, err := strconv.Atoi(had)
+	m, bad := strconv.Atoi(want)
+	return err == nil && bad == nil && n < m
 }
 
 // firstColumns returns the first n columns, but not those that are left out.
