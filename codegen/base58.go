@@ -17,8 +17,8 @@ const (
 // AppendCode appends the code of the hash to dst. Here and in Rank, sha256-base58 is computed on
 // the spot, because a further call takes a quarter of the time of Rank.
 func (s Scheme) AppendCode(dst []byte, h Hash) []byte {
-	if s.key != nil {
-		return appendCode62(dst, h, s.length)
+	if s.digits != base58 {
+		return s.appendOther(dst, h)
 	}
 	if s.RankIsCode() {
 		return s.appendRank(dst, s.Rank(h))
@@ -37,8 +37,8 @@ func (s Scheme) AppendCode(dst []byte, h Hash) []byte {
 // Rank returns the first ten characters of the code, or all if it has fewer, as a
 // number. Ranks are ordered as those characters are.
 func (s Scheme) Rank(h Hash) uint64 {
-	if s.key != nil {
-		return rank62(h, s.length)
+	if s.digits != base58 {
+		return s.rankOther(h)
 	}
 	n := h.numDigits()
 	if n == MaxDigits && s.length <= MaxDigits {

@@ -38,18 +38,22 @@ func (c Choice) Make() (scheme Scheme, counter Counter, err error) {
 	field := "Secret"
 	switch c.Name {
 	case NameKeyed:
-		if scheme, err = NewKeyed(c.Secret, spec.Length); err == nil {
-			field = "Length"
-			scheme, err = scheme.WithLength(c.Length)
-		}
+		scheme, err = NewKeyed(c.Secret, spec.Length)
+	case NameBase32:
+		scheme, err = NewBase32(spec.Length)
+	case NameKeyedBase32:
+		scheme, err = NewKeyedBase32(c.Secret, spec.Length)
 	case NameCounter:
 		field = "Multiplier"
 		counter, err = NewCounter(c.Secret, uint64(cmp.Or(c.Multiplier, 1)))
 	case NamePermuted:
 		counter, err = NewPermuted(c.Secret)
 	default:
+		scheme, err = New(spec.Length)
+	}
+	if err == nil && !spec.Counts {
 		field = "Length"
-		scheme, err = New(c.Length)
+		scheme, err = scheme.WithLength(c.Length)
 	}
 	if err != nil {
 		return Scheme{}, nil, &ChoiceError{field, err}

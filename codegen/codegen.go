@@ -24,13 +24,15 @@
 //
 // # Other schemes
 //
-// [Specs] lists all schemes. The others take a [Secret]:
+// [Specs] lists all schemes. Those of keys and counters take a [Secret]:
 //
-//	scheme            constructor  code                                          worked cases
-//	----------------  -----------  --------------------------------------------  -------------
-//	keyed-base62      NewKeyed     last digits of the HMAC-SHA-256 of the input  schemes.jsonl
-//	counter-base62    NewCounter   number times multiplier plus XXH64 of secret  counter.jsonl
-//	counter-permuted  NewPermuted  number encrypted with FF1                     schemes.jsonl
+//	scheme            constructor     code                                          worked cases
+//	----------------  --------------  --------------------------------------------  -------------
+//	keyed-base62      NewKeyed        last digits of the HMAC-SHA-256 of the input  schemes.jsonl
+//	sha256-base32     NewBase32       first bits of the SHA-256, five a character   schemes.jsonl
+//	keyed-base32      NewKeyedBase32  first bits of the HMAC-SHA-256                schemes.jsonl
+//	counter-base62    NewCounter      number times multiplier plus XXH64 of secret  counter.jsonl
+//	counter-permuted  NewPermuted     number encrypted with FF1                     schemes.jsonl
 //
 // # Use
 //
@@ -117,11 +119,42 @@ func (h Hash) Key() (k [16]byte) {
 }
 
 // A Scheme makes codes of one length from hashes. [New] returns one of sha256-base58,
-// [NewKeyed] one of keyed-base62; the zero value is not usable. Any number of goroutines may
+// [NewBase32], [NewKeyed] and [NewKeyedBase32] those of others; the zero value is not usable. Any number of goroutines may
 // use it. It is a struct, not an interface, so that buffers for codes stay on the stack.
 type Scheme struct {
 	length int
-	key    *hmacKey // of keyed-base62; nil: sha256-base58
+	digits digits
+	key    *hmacKey // nil: anybody can make the codes
+}
+
+// The digits that codes have.
+type digits uint8
+
+const (
+	base58 digits = iota
+	base62        // of a scheme with a key
+	base32
+)
+
+// appendOther is AppendCode of a scheme other than sha256-base58.
+func (s Scheme) appendOther(dst []byte, h Hash) []byte {
+	if s.digits == base32 {
+		return appendCode32(dst, h, s.length)
+	}
+	return appendCode62(dst, h, s.length)
+}
+
+// rankOther is Rank of a scheme other than sha256-base58.
+func (s Scheme) rankOther(h Hash) uint64 {
+	if s.digits == base32 {
+		return rank32(h, s.length)
+	}
+	return rank62(h, s.length)
+}
+
+// alphabet returns the digits, in ascending order.
+func (s Scheme) alphabet() string {
+	return [...]string{base58: Alphabet, base62: KeyedAlphabet, base32: Base32Alphabet}[s.digits]
 }
 
 // New returns the scheme sha256-base58 for codes of 1 to 24 characters.
@@ -136,22 +169,32 @@ func (s Scheme) WithLength(length int) (Scheme, error) {
 	if length < least || length > most {
 		return Scheme{}, fmt.Errorf("code length %d is not within %d to %d", length, least, most)
 	}
-	return Scheme{length, s.key}, nil
+	s.length = length
+	return s, nil
 }
 
 // Name is the name of the scheme, as manifests record it.
 func (s Scheme) Name() string {
-	if s.key != nil {
+	switch {
+	case s.digits == base58:
+		return Name
+	case s.digits == base62:
 		return NameKeyed
+	case s.key != nil:
+		return NameKeyedBase32
 	}
-	return Name
+	return NameBase32
 }
+
+// Keyed reports whether only who has a secret can make the codes. Otherwise Sum is the key of the URL
+// in the store.
+func (s Scheme) Keyed() bool { return s.key != nil }
 
 // Length is the number of characters of each code.
 func (s Scheme) Length() int { return s.length }
 
 // Sum hashes an input made by AppendInput or AppendIdentity. AppendCode makes the code from
-// the result. Only in sha256-base58 it is the key of the URL in the store, too.
+// the result.
 func (s Scheme) Sum(input []byte) Hash {
 	if s.key != nil {
 		return s.key.sum(input)
@@ -168,7 +211,7 @@ func (s Scheme) RankIsCode() bool { return s.length <= rankDigits }
 // Position says where the code of a hash is among all codes: the part of them that is below it, of
 // 2^64. It ascends as codes do.
 func (s Scheme) Position(h Hash) uint64 {
-	if s.key == nil { // but a hash with fewer digits than most is below its code
+	if s.digits != base62 { // in base58, but a hash with fewer digits than most is below its code
 		return h.Hi
 	}
 	position, _ := bits.Div64(rank62(h, s.length), 0, powers62[min(s.length, rankDigits)])
@@ -178,10 +221,7 @@ func (s Scheme) Position(h Hash) uint64 {
 // RankOf returns the rank of a code that the scheme made. The rank of any other text
 // means nothing.
 func (s Scheme) RankOf(code []byte) (rank uint64) {
-	alphabet := Alphabet
-	if s.key != nil {
-		alphabet = KeyedAlphabet
-	}
+	alphabet := s.alphabet()
 	for _, c := range code[:min(len(code), rankDigits)] {
 		rank = rank*uint64(len(alphabet)) + uint64(strings.IndexByte(alphabet, c))
 	}

@@ -9,7 +9,7 @@ import (
 // NameKeyed is the name of scheme keyed-base62.
 const NameKeyed = "keyed-base62"
 
-// Code lengths of keyed-base62.
+// Code lengths of keyed-base62 and keyed-base32.
 const (
 	minKeyed = 4
 	maxKeyed = 16
@@ -24,7 +24,7 @@ func NewKeyed(secret Secret, length int) (Scheme, error) {
 	if err := secret.check(NameKeyed); err != nil {
 		return Scheme{}, err
 	}
-	return Scheme{key: newHMACKey(secret.bytes())}.WithLength(length)
+	return Scheme{digits: base62, key: newHMACKey(secret.bytes())}.WithLength(length)
 }
 
 // appendCode62 appends the last digits of the hash to dst.

@@ -20,16 +20,90 @@ func newKeyed(t interface{ Fatal(...any) }, secret codegen.Secret, length int) c
 	return scheme
 }
 
+// makeScheme makes the scheme of a name.
+func makeScheme(t interface{ Fatal(...any) }, c codegen.Choice) codegen.Scheme {
+	scheme, _, err := c.Make()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return scheme
+}
+
 func TestKeyedVectors(t *testing.T) {
-	schemeVectors(t, "keyed-base62", func(line map[string]any) {
-		scheme := newKeyed(t, secretOf(line), int(line["length"].(float64)))
+	for _, name := range []string{"keyed-base62", "keyed-base32"} {
+		testVectorsOf(t, name, 4)
+	}
+}
+
+func TestBase32Vectors(t *testing.T) { testVectorsOf(t, "sha256-base32", 10) }
+
+// testVectorsOf computes the cases of a scheme, whose highest salt this is.
+func testVectorsOf(t *testing.T, name string, most int) {
+	t.Helper()
+	schemeVectors(t, name, func(line map[string]any) {
+		c := codegen.Choice{Name: name, Length: int(line["length"].(float64))}
+		if line["secret"] != nil {
+			c.Secret = secretOf(line)
+		}
+		scheme := makeScheme(t, c)
 		canonical, workspace, salt := []byte(line["canonical"].(string)), []byte(line["workspace"].(string)), int(line["salt"].(float64))
 		h := scheme.Sum(codegen.AppendInput(nil, canonical, workspace, salt))
 		if got := string(scheme.AppendCode([]byte("code "), h)); got != "code "+line["code"].(string) {
 			t.Errorf("%v: %q", line, got)
 		}
-		if got := scheme.SaltOf(canonical, workspace, []byte(line["code"].(string)), 4); got != salt {
+		if got := scheme.SaltOf(canonical, workspace, []byte(line["code"].(string)), most); got < 0 || got > salt {
 			t.Errorf("%v: salt %d", line, got)
+		}
+	})
+}
+
+// base32Reference takes the bits of a hash one at a time.
+func base32Reference(hash []byte, length int) string {
+	code := make([]byte, length)
+	for i := range code {
+		value := 0
+		for bit := 5 * i; bit < 5*i+5; bit++ {
+			value = value<<1 | int(hash[bit/8]>>(7-bit%8)&1)
+		}
+		code[i] = "23456789abcdefghijkmnpqrstuvwxyz"[value]
+	}
+	return string(code)
+}
+
+// The codes of base 32 are those of the definition, and ranks and positions order hashes as codes do.
+func TestBase32MatchesDefinition(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		text := rapid.SliceOfN(rapid.Byte(), 16, 150).Draw(t, "secret")
+		plain := rapid.Bool().Draw(t, "plain")
+		c := codegen.Choice{Name: codegen.NameBase32, Length: rapid.IntRange(1, 24).Draw(t, "length")}
+		if !plain {
+			c = codegen.Choice{Name: codegen.NameKeyedBase32, Length: rapid.IntRange(4, 16).Draw(t, "length"), Secret: codegen.NewSecret(text)}
+		}
+		scheme := makeScheme(t, c)
+		var codes [2]string
+		var hashes [2]codegen.Hash
+		for i := range codes {
+			input := rapid.SliceOf(rapid.Byte()).Draw(t, "input")
+			sum := sha256.New()
+			if !plain {
+				sum = hmac.New(sha256.New, text)
+			}
+			sum.Write(input)
+			hashes[i] = scheme.Sum(input)
+			codes[i] = string(scheme.AppendCode(nil, hashes[i]))
+			if want := base32Reference(sum.Sum(nil), c.Length); codes[i] != want {
+				t.Fatalf("code %s, want %s", codes[i], want)
+			}
+			if got, want := scheme.RankOf([]byte(codes[i])), scheme.Rank(hashes[i]); got != want {
+				t.Fatalf("code %s has rank %d, not %d", codes[i], got, want)
+			}
+		}
+		n := min(10, c.Length)
+		if got, want := cmp.Compare(scheme.Rank(hashes[0]), scheme.Rank(hashes[1])), strings.Compare(codes[0][:n], codes[1][:n]); got != want {
+			t.Fatalf("codes %s compare as %d, ranks as %d", codes, want, got)
+		}
+		if c := cmp.Compare(scheme.Position(hashes[0]), scheme.Position(hashes[1])); c != strings.Compare(codes[0], codes[1]) && codes[0][:n] != codes[1][:n] {
+			t.Fatalf("codes %s, positions compare as %d", codes, c)
 		}
 	})
 }
@@ -75,7 +149,8 @@ func TestKeyedMatchesDefinition(t *testing.T) {
 // Neither a code nor what is asked of one allocates: buffers stay on the stack.
 func TestSchemesDoNotAllocate(t *testing.T) {
 	plain, _ := codegen.New(24)
-	for _, s := range []codegen.Scheme{plain, newKeyed(t, secret, 16)} {
+	keyed32 := makeScheme(t, codegen.Choice{Name: codegen.NameKeyedBase32, Length: 16, Secret: secret})
+	for _, s := range []codegen.Scheme{plain, newKeyed(t, secret, 16), makeScheme(t, codegen.Choice{Name: codegen.NameBase32}), keyed32} {
 		canonical, workspace := []byte("https://example.com/shop"), []byte("demo")
 		input := codegen.AppendInput(nil, canonical, workspace, 0)
 		code := s.AppendCode(nil, s.Sum(input))

@@ -161,6 +161,21 @@ func TestPageKeyed(t *testing.T) {
 		fmt.Sprintf("`%x`", hmacOf("bulk:fingerprint")[:8]))
 }
 
+// TestPageBase32 takes the bits of the hashes one at a time.
+func TestPageBase32(t *testing.T) {
+	for _, row := range pageTable(t, "| canonical URL | workspace | salt | length | code of `sha256-base32` | code of `keyed-base32` with the secret `"+pageSecret+"` |") {
+		input := codegen.AppendInput(nil, []byte(row[0]), []byte(row[1]), int(pageNumber(t, row[2])))
+		sum, length := sha256.Sum256(input), int(pageNumber(t, row[3]))
+		for i, hash := range [][]byte{sum[:], hmacOf(string(input))} {
+			if got := base32Reference(hash, length); got != row[4+i] {
+				t.Errorf("%q: code %s", row, got)
+			}
+		}
+	}
+	first := sha256.Sum256([]byte("https://example.com/shop|demo"))
+	wantOnPage(t, fmt.Sprintf("byte `%02x`, which is %08b.", first[0], first[0]), "`"+codegen.Base32Alphabet+"`")
+}
+
 func TestPageCounter(t *testing.T) {
 	for _, row := range pageTable(t, "| secret | multiplier | number | code |") {
 		secret := strings.TrimPrefix(row[0], "none")

@@ -8,10 +8,10 @@ import (
 	"io"
 )
 
-// MinSecret is the least number of bytes of a secret for keyed-base62 and counter-permuted.
+// MinSecret is the least number of bytes of a secret, but for counter-base62.
 const MinSecret = 16
 
-// A Secret is the key of keyed-base62 and counter-permuted, or the salt of counter-base62. The
+// A Secret is the key of a scheme, or the salt of counter-base62. The
 // zero value is no secret. However it is printed, logged or encoded, also as part of another
 // value, only its fingerprint is shown.
 type Secret struct {

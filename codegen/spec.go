@@ -17,11 +17,17 @@ type Spec struct {
 	Retries   int // highest salt to try by default; a Counter has no salts
 }
 
+// AnyLength reports whether the codes of a workspace may have several lengths, as those do that anybody
+// can make.
+func (s Spec) AnyLength() bool { return !s.Secret }
+
 // Specs returns the schemes; the first is the default.
 func Specs() []Spec {
 	return []Spec{
 		{Name, false, false, Alphabet, MinLength, MaxLength, DefaultLength, DefaultRetries},
 		{NameKeyed, false, true, KeyedAlphabet, minKeyed, maxKeyed, 7, 4},
+		{NameBase32, false, false, Base32Alphabet, MinLength, MaxLength, DefaultLength, DefaultRetries},
+		{NameKeyedBase32, false, true, Base32Alphabet, minKeyed, maxKeyed, 8, 4},
 		{NameCounter, true, true, CounterAlphabet, CounterLength, CounterLength, CounterLength, 0},
 		{NamePermuted, true, true, CounterAlphabet, CounterLength, CounterLength, CounterLength, 0},
 	}

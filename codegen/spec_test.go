@@ -25,7 +25,7 @@ func TestSpecs(t *testing.T) {
 			}
 		}
 	}
-	if _, err := codegen.SpecOf("md5"); err == nil || !strings.HasSuffix(err.Error(), "keyed-base62, counter-base62, counter-permuted") {
+	if _, err := codegen.SpecOf("md5"); err == nil || !strings.HasSuffix(err.Error(), "keyed-base62, sha256-base32, keyed-base32, counter-base62, counter-permuted") {
 		t.Error(err)
 	}
 	if codegen.CounterSpace != math.Pow(62, codegen.CounterLength) {
@@ -43,6 +43,10 @@ func codeOf(s codegen.Spec, length int) (code, name string) {
 		scheme, err = codegen.New(length)
 	case codegen.NameKeyed:
 		scheme, err = codegen.NewKeyed(secret, length)
+	case codegen.NameBase32:
+		scheme, err = codegen.NewBase32(length)
+	case codegen.NameKeyedBase32:
+		scheme, err = codegen.NewKeyedBase32(secret, length)
 	case codegen.NameCounter:
 		counter, err = codegen.NewCounter(secret, 1)
 	case codegen.NamePermuted:
@@ -59,13 +63,14 @@ func codeOf(s codegen.Spec, length int) (code, name string) {
 	return string(counter.AppendCode(nil, 1)), counter.Name()
 }
 
-// The two schemes that need a secret refuse one of fewer than 16 bytes, and do not show it.
+// The schemes that need a secret refuse one of fewer than 16 bytes, and do not show it.
 func TestShortSecrets(t *testing.T) {
 	for _, text := range []string{"", "fifteen bytes.."} {
 		short := codegen.NewSecret([]byte(text))
 		_, keyed := codegen.NewKeyed(short, 7)
 		_, permuted := codegen.NewPermuted(short)
-		for _, err := range []error{keyed, permuted} {
+		_, keyed32 := codegen.NewKeyedBase32(short, 8)
+		for _, err := range []error{keyed, permuted, keyed32} {
 			if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("not %d;", len(text))) || text != "" && strings.Contains(err.Error(), text) {
 				t.Errorf("%q: %v", text, err)
 			}
@@ -82,7 +87,8 @@ func BenchmarkCode(b *testing.B) {
 	var code []byte
 	plain, _ := codegen.New(7)
 	keyed, _ := codegen.NewKeyed(secret, 7)
-	for _, s := range []codegen.Scheme{plain, keyed} {
+	base32, _ := codegen.NewBase32(10)
+	for _, s := range []codegen.Scheme{plain, keyed, base32} {
 		b.Run("scheme="+s.Name(), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {

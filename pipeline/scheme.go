@@ -83,7 +83,7 @@ func (s Scheme) describe(length, maxRetries int) manifest.Scheme {
 // Stored returns the scheme as a store keeps it.
 func (s Scheme) Stored(length int) sink.Scheme {
 	s, spec := s.withDefaults()
-	if s.Name == codegen.Name { // of any length
+	if spec.AnyLength() {
 		return sink.Scheme{Name: s.Name}
 	}
 	return sink.Scheme{Name: s.Name, CodeLength: cmp.Or(length, spec.Length), Multiplier: s.Multiplier, Fingerprint: s.Secret.Fingerprint()}

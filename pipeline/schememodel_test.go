@@ -25,6 +25,12 @@ const secretText = "correct horse battery staple"
 // keyed is keyed-base62 with the secret of the tests.
 var keyed = pipeline.Scheme{Name: codegen.NameKeyed, Secret: codegen.NewSecret([]byte(secretText))}
 
+// base32 and keyed32 are the schemes whose codes are in lower case.
+var (
+	base32  = pipeline.Scheme{Name: codegen.NameBase32}
+	keyed32 = pipeline.Scheme{Name: codegen.NameKeyedBase32, Secret: keyed.Secret}
+)
+
 // An identity is a URL and the parts that tell its links apart.
 type identity struct{ url, parts string }
 
@@ -133,6 +139,8 @@ var schemeKinds = []*schemeKind{
 	kindOf(keyed, 4, "url", 120_000),
 	kindOf(keyed, 4, "params", 80_000),
 	kindOf(keyed, 4, "row", 80_000),
+	kindOf(base32, 3, "url", 3000),
+	kindOf(keyed32, 4, "params", 20_000),
 }
 
 // longKinds are spaces whose codes do not fit in the key of the sort. Only the store and words make a
@@ -141,6 +149,7 @@ var longKinds = []*schemeKind{
 	kindOf(pipeline.Scheme{}, 12, "url", 60),
 	kindOf(keyed, 11, "row", 60),
 	kindOf(keyed, 16, "url", 60),
+	kindOf(base32, 24, "url", 60),
 }
 
 // A schemeCase is a run over a store.

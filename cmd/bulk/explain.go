@@ -70,7 +70,8 @@ and the aliases of the URL.
 Code schemes: with --db the scheme of the workspace is that of the store, with
 its code length and multiplier; otherwise --scheme and the flags beside it say
 which it is. explain needs the secret, too, and never shows it, only its
-fingerprint. With keyed-base62 the code is a remainder of an HMAC-SHA-256.
+fingerprint. With keyed-base62 the code is a remainder of an HMAC-SHA-256. With
+sha256-base32 and keyed-base32 each character is the next five bits of the hash.
 With a counter a URL has no code of its own: explain shows the code of each
 --number, the number of a CODE, and with --db the link of the URL, and the
 number and the code that a new URL would get now. Two codes of counter-base62
@@ -119,7 +120,7 @@ is shown in quotes, with escapes.`,
 	group(f, "Store flags")
 	f.IntSliceVar(&o.salts, "salt", []int{0}, "show the code of salt `N`; several as 0,1,2")
 	f.IntVar(&o.length, "code-length", 0, codeLengthUsage)
-	f.IntVar(&o.MaxRetries, "max-retries", 0, "with --db: how many alternative codes (`N`) to look up (default: 10, or 4 with keyed-base62)")
+	f.IntVar(&o.MaxRetries, "max-retries", 0, "with --db: how many alternative codes (`N`) to look up (default: 10, or 4 with a keyed --scheme)")
 	o.identity.flags(f, &o.Profile)
 	group(f, "Link flags")
 	o.scheme.secretFlags(f)
@@ -531,7 +532,9 @@ func printScheme(line func(name, format string, args ...any), s *explain.SchemeF
 	if s.Multiplier > 1 {
 		text += fmt.Sprintf(", multiplier %d", s.Multiplier)
 	}
-	text += ", secret " + cmp.Or(s.Fingerprint, "none")
+	if spec, _ := codegen.SpecOf(s.Scheme); spec.Secret {
+		text += ", secret " + cmp.Or(s.Fingerprint, "none")
+	}
 	if s.Scheme == codegen.NameCounter {
 		text += map[bool]string{false: "; two codes show the sequence", true: "; three codes show the sequence"}[s.Multiplier > 1]
 	}
@@ -643,17 +646,14 @@ func printExplanation(line func(name, format string, args ...any), e *explain.Ex
 			line("salt", "%d", c.Salt)
 		}
 		line("hash input", "%s", printable(c.HashInput))
-		switch {
-		case c.Code == "": // the secret is not known
+		if c.Code == "" { // the secret is not known
 			continue
-		case c.HMAC != "":
-			line("hmac", "%s", c.HMAC)
-			line("integer", "%s", c.Integer)
-			line(fmt.Sprintf("modulo 62^%d", len(c.Code)), "%s", c.Remainder)
-		default:
-			line("sha256", "%s", c.SHA256)
-			line("integer", "%s", c.Integer)
-			line("digits", "%s", c.Digits)
+		}
+		for _, step := range [][2]string{{"hmac", c.HMAC}, {"sha256", c.SHA256}, {"integer", c.Integer},
+			{fmt.Sprintf("modulo 62^%d", len(c.Code)), c.Remainder}, {"digits", c.Digits}} {
+			if step[1] != "" {
+				line(step[0], "%s", step[1])
+			}
 		}
 		line("code", "%s", c.Code+printBlocked(c.Blocked))
 	}

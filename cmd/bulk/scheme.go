@@ -23,8 +23,8 @@ type schemeText struct {
 
 // Usages of flags whose defaults are those of the scheme.
 const (
-	codeLengthUsage = "`N` characters (default: 10; other schemes: 7)"
-	retriesUsage    = "try `N` other codes (default: 10; keyed-base62: 4)"
+	codeLengthUsage = "`N` characters (default: 10; others: 7 or 8)"
+	retriesUsage    = "try `N` other codes (default: 10; keyed: 4)"
 )
 
 // flags defines the flags of a scheme.
@@ -117,7 +117,8 @@ func (t *schemeText) secret() (codegen.Secret, error) {
 
 // warn tells what a user should think about twice.
 func (t *schemeText) warn(ui *ui, length int) {
-	if t.name == codegen.NameKeyed && 0 < length && length < 6 {
-		ui.log.Warn("codes of keyed-base62 with fewer than 6 characters are easy to guess", "code_length", length)
+	keyed := t.name == codegen.NameKeyed || t.name == codegen.NameKeyedBase32
+	if keyed && 0 < length && length < 6 {
+		ui.log.Warn("codes of "+t.name+" with fewer than 6 characters are easy to guess", "code_length", length)
 	}
 }

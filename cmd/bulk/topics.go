@@ -129,6 +129,9 @@ const schemesTopic = `--scheme says how codes are made:
                     code everywhere, and anybody can compute it.
   keyed-base62      The same with a secret: without it nobody can tell a code
                     from a random one, with it anybody can check all of them.
+  sha256-base32     As the first, in small letters and digits, without 0, 1, l
+                    and o: for print, for speech, for servers that fold case.
+  keyed-base32      The same with a secret.
   counter-base62    From a number that the store counts up, and a secret that
                     hides little: who has two codes knows the next ones.
   counter-permuted  From such a number, encrypted: the codes tell nothing of it.
@@ -136,10 +139,10 @@ The secret is in the file of --scheme-key-file or in the variable
 BULK_SCHEME_KEY; openssl rand -base64 32 makes one. The store keeps the scheme
 of each workspace, and a fingerprint of the secret, but never the secret.
 
-  --code-length         How many characters a code has: 10 by default, 7 with
-                        the other schemes.
+  --code-length         How many characters a code has: 10 by default, 8 with
+                        keyed-base32, 7 with keyed-base62 and counters.
   --max-retries         When a code is taken, how many other codes to try: 10 by
-                        default, 4 with keyed-base62. A counter has none to try.
+                        default, 4 with a keyed one. A counter has none to try.
   --counter-start       The first number of the counter, if the store has given
                         out none. By default 1.
   --counter-multiplier  The numbers of counter-base62 are multiplied by it. It

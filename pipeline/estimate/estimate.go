@@ -61,7 +61,7 @@ func (l *Load) blocked(spec codegen.Spec) (share float64, err error) {
 
 // Figures are what to expect of a Load, if hashes are random.
 type Figures struct {
-	Codes          float64 `json:"codes"`               // 58 or 62 to the power of the length
+	Codes          float64 `json:"codes"`               // 58, 62 or 32 to the power of the length
 	EffectiveCodes float64 `json:"effective_codes"`     // equally likely codes that would collide as often: 1/Σp²
 	Colliding      float64 `json:"expected_colliding"`  // new links whose first code that is not blocked is taken
 	AnyCollision   float64 `json:"chance_of_collision"` // that there is such a link
@@ -95,7 +95,7 @@ func Collisions(l Load) (Figures, error) {
 	if err != nil {
 		return Figures{}, err
 	}
-	codes := codeSpace{equal(math.Pow(62, float64(l.CodeLength)))}
+	codes := codeSpace{equal(math.Pow(float64(len(spec.Alphabet)), float64(l.CodeLength)))}
 	if spec.Name == codegen.Name {
 		if codes, err = codeClasses(l.CodeLength); err != nil {
 			return Figures{}, err

@@ -98,10 +98,11 @@ func TestExpectErrors(t *testing.T) {
 // returns how many of the new links collided and how many were exhausted, and how many codes
 // were blocked.
 func simulate(l Load, rnd *rand.Rand) (colliding, exhausted, blocked int) {
-	scheme, _ := codegen.New(l.CodeLength)
+	choice := codegen.Choice{Name: l.Scheme, Length: l.CodeLength}
 	if l.Scheme == codegen.NameKeyed {
-		scheme, _ = codegen.NewKeyed(codegen.NewSecret(make([]byte, codegen.MinSecret)), l.CodeLength)
+		choice.Secret = codegen.NewSecret(make([]byte, codegen.MinSecret))
 	}
+	scheme, _, _ := choice.Make()
 	maker := codegen.Maker{Scheme: scheme, Words: l.Words}
 	taken := map[string]bool{}
 	place := func(attempts int) (placed, collided bool) {
@@ -165,6 +166,7 @@ func TestExpectSimulation(t *testing.T) {
 		{Links: 500, Existing: 1200, CodeLength: 2, MaxRetries: 1}, {Links: 5000, CodeLength: 2, MaxRetries: 10},
 		{Links: 300, CodeLength: 3, MaxRetries: 10}, {Links: 20000, Existing: 10000, CodeLength: 3, MaxRetries: 2},
 		{Links: 1000, CodeLength: 4, MaxRetries: 0}, {Links: 400, Existing: 20000, CodeLength: 5, MaxRetries: 4},
+		{Scheme: codegen.NameBase32, Links: 400, Existing: 300, CodeLength: 2, MaxRetries: 2},
 		{Scheme: codegen.NameKeyed, Links: 10_000, CodeLength: 4, MaxRetries: 4},
 		{Scheme: codegen.NameKeyed, Links: 10_000, CodeLength: 4, MaxRetries: 3, Words: manyWords(t)},
 		{Scheme: codegen.NameKeyed, Links: 300, Existing: 5000, CodeLength: 4, MaxRetries: 0, Words: manyWords(t)},

@@ -128,10 +128,10 @@ type Step struct {
 type Coding struct {
 	Salt      int    `json:"salt"`
 	HashInput string `json:"hash_input"`
-	SHA256    string `json:"sha256,omitempty"`      // of sha256-base58; hexadecimal
-	HMAC      string `json:"hmac_sha256,omitempty"` // of keyed-base62: its first 16 bytes; hexadecimal
-	Integer   string `json:"integer,omitempty"`     // of the first 16 bytes, big-endian; decimal
-	Digits    string `json:"digits,omitempty"`      // of sha256-base58: of the integer in Base58, without leading zeros
+	SHA256    string `json:"sha256,omitempty"`      // without a secret; hexadecimal
+	HMAC      string `json:"hmac_sha256,omitempty"` // with one: its first 16 bytes; hexadecimal
+	Integer   string `json:"integer,omitempty"`     // of the first 16 bytes, big-endian; decimal; not in base 32
+	Digits    string `json:"digits,omitempty"`      // of sha256-base58: of the integer in Base58, without leading zeros; in base 32: of the first 120 bits
 	Remainder string `json:"remainder,omitempty"`   // of keyed-base62: of the integer divided by 62 to the power of the length; decimal
 	Code      string `json:"code,omitempty"`
 	Blocked   string `json:"blocked,omitempty"` // the word that the code contains, so that it counts as taken
@@ -191,15 +191,23 @@ func coding(r *Rules, canonical []byte, salt int) Coding {
 	key := h.Key()
 	integer := new(big.Int).SetBytes(key[:])
 	code := r.Scheme.AppendCode(nil, h)
-	c.Integer, c.Code, c.Blocked = integer.String(), string(code), r.word(code)
-	if r.Scheme.Name() == codegen.NameKeyed {
-		codes := new(big.Int).Exp(big.NewInt(62), big.NewInt(int64(r.Scheme.Length())), nil)
-		c.HMAC, c.Remainder = fmt.Sprintf("%x", key), codes.Mod(integer, codes).String()
-		return c
+	c.Code, c.Blocked = string(code), r.word(code)
+	if r.Scheme.Keyed() {
+		c.HMAC = fmt.Sprintf("%x", key)
+	} else {
+		c.SHA256 = fmt.Sprintf("%x", sha256.Sum256(input))
 	}
-	full, _ := codegen.New(codegen.MaxDigits) // pads; the digits themselves have no leading zeros
-	c.SHA256 = fmt.Sprintf("%x", sha256.Sum256(input))
-	c.Digits = strings.TrimLeft(string(full.AppendCode(nil, h)), codegen.Alphabet[:1])
+	switch r.Scheme.Name() {
+	case codegen.NameKeyed:
+		codes := new(big.Int).Exp(big.NewInt(62), big.NewInt(int64(r.Scheme.Length())), nil)
+		c.Integer, c.Remainder = integer.String(), codes.Mod(integer, codes).String()
+	case codegen.Name:
+		full, _ := codegen.New(codegen.MaxDigits) // pads; the digits themselves have no leading zeros
+		c.Integer, c.Digits = integer.String(), strings.TrimLeft(string(full.AppendCode(nil, h)), codegen.Alphabet[:1])
+	default:
+		full, _ := codegen.NewBase32(codegen.MaxLength)
+		c.Digits = string(full.AppendCode(nil, h))
+	}
 	return c
 }
 

@@ -101,7 +101,7 @@ func (r *run) take(secret codegen.Secret, words *codegen.Blocklist) error {
 	}
 	c.secret, c.maker.Words = secret, words
 	c.known, c.listed = secret.Fingerprint() == m.Fingerprint, words != nil || m.Blocklist == ""
-	c.plain = c.spec.Name == codegen.Name && m.Blocklist == ""
+	c.plain = !c.spec.Secret && m.Blocklist == ""
 	if !c.known {
 		return nil
 	}
@@ -139,7 +139,7 @@ func (r *run) allClaim() bool { return r.codes.mode.Keeps() || !r.coding.sorts()
 // stored returns the scheme as a store keeps it.
 func (r *run) stored() sink.Scheme {
 	m := &r.manifest.Scheme
-	if m.Name == codegen.Name {
+	if r.coding.spec.AnyLength() {
 		return sink.Scheme{Name: m.Name}
 	}
 	return sink.Scheme{Name: m.Name, CodeLength: m.CodeLength, Multiplier: m.Multiplier, Fingerprint: m.Fingerprint}

@@ -124,7 +124,7 @@ func (c *linkChecker) checkCanonical(here spot, l *sink.Stored) {
 // files the codes that it could not have.
 func (c *linkChecker) checkCode(here spot, l *sink.Stored, h codegen.Hash, parts []byte, number int64) {
 	scheme := c.scheme
-	if scheme.Name() != codegen.Name {
+	if scheme.Keyed() {
 		c.text = codegen.AppendIdentity(c.text[:0], l.Canonical, l.Workspace, parts, 0)
 		h = scheme.Sum(c.text)
 	}
@@ -176,16 +176,16 @@ type schemes struct {
 // of returns the scheme of the links in a workspace of the store. If known is false their codes
 // cannot be made again.
 func (s *schemes) of(workspace string) (scheme codegen.Scheme, known bool) {
-	switch stored := s.runs.scheme(workspace); {
-	case stored.Name == codegen.Name && s.run.coding.spec.Name == codegen.Name:
-		return s.run.coding.maker.Scheme, true
-	case stored.Name == codegen.Name:
-		scheme, err := codegen.New(codegen.DefaultLength)
-		return scheme, err == nil
-	case stored == s.run.stored() && s.run.coding.hashes():
-		return s.run.coding.maker.Scheme, true
+	stored := s.runs.scheme(workspace)
+	if stored == s.run.stored() {
+		return s.run.coding.maker.Scheme, s.run.coding.hashes()
 	}
-	return codegen.Scheme{}, false
+	spec, err := codegen.SpecOf(stored.Name)
+	if err != nil || spec.Secret {
+		return codegen.Scheme{}, false
+	}
+	scheme, _, err = codegen.Choice{Name: stored.Name}.Make()
+	return scheme, err == nil
 }
 
 // scheme returns that of a workspace.
