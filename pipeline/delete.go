@@ -154,7 +154,7 @@ func (d *deletion) check() error {
 	} else {
 		check("Workspace", err)
 	}
-	check("owner", (&rules.Flags{Owner: []byte(d.Owner)}).Check())
+	check("Owner", (&rules.Flags{Owner: []byte(d.Owner)}).Check())
 	if d.Source.URLColumn == columns.NoColumn && d.Source.CodeColumn == columns.NoColumn {
 		problems = append(problems, errors.New("Config.Source.URLColumn none and Config.Source.CodeColumn none: a row names its links by one of them"))
 	}

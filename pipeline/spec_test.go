@@ -74,7 +74,7 @@ func TestSpecification(t *testing.T) {
 			t.Errorf("%v, %v", a, b)
 		}
 	})
-	for url, reason := range map[string]string{"   ": "empty", "ftp://example.com/": "unsupported_scheme",
+	for url, reason := range map[string]string{"ftp://example.com/": "unsupported_scheme",
 		"http://": "empty_host", "example.com": "missing_scheme", "http:example.com": "missing_authority"} {
 		t.Run("refused: "+url, func(t *testing.T) {
 			cfg, dir := store(t)

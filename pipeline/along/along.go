@@ -172,8 +172,22 @@ func (a *Along) HasCreated() bool { return len(a.created) > 0 }
 // if it has none.
 func (a *Along) AppendAttrs(dst []byte, carried [][]byte) []byte {
 	return attrs.Append(dst, a.fields, func(n int) []byte {
-		return firstOf(a.in, a.cells[n], func(c int) []byte { return carried[c] })
+		cell := firstOf(a.in, a.cells[n], func(c int) []byte { return carried[c] })
+		if string(cell) == "0" && a.fields[n].Form == attrs.Count && a.isUses(n, carried) {
+			return nil // of a link that nobody has counted uses of
+		}
+		return cell
 	})
+}
+
+// isUses reports whether the cell of a field is that of the uses that bulk exports.
+func (a *Along) isUses(field int, carried [][]byte) bool {
+	for i, c := range a.columns[a.fields[field].Name] {
+		if i < len(a.cells[field]) && !a.in.IsBlank(carried[a.cells[field][i]]) {
+			return a.in.Profile == "bulk" && a.in.Columns[c] == "access_count"
+		}
+	}
+	return false
 }
 
 // Created returns when a row's link was created, of which the carried cells are given, in whole

@@ -65,7 +65,7 @@ func (m *Manifest) settings() map[string]string {
 // of both.
 func (in Input) differs(now *Input) bool {
 	other := *now
-	in.Records, other.Records = 0, 0
+	in.Records, other.Records, in.BlankRows, other.BlankRows = 0, 0, 0, 0
 	if in.Size == 0 || other.Size == 0 {
 		in.Size, other.Size = 0, 0
 	}
