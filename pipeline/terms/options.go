@@ -272,6 +272,12 @@ func Parse(m *manifest.Manifest) (*Terms, []Problem) {
 	var problems []Problem
 	told := map[string]bool{}
 	tell := func(field string, expected, got any) {
+		if expected == "" {
+			expected = "a value of its type"
+		}
+		if got == nil {
+			got = "nothing"
+		}
 		problems = append(problems, Problem{field, expected, got})
 		told[field] = true
 	}
