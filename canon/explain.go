@@ -123,7 +123,7 @@ func (e *explanation) strip(strip StripParams, query []byte) []byte {
 	}
 	pieces := bytes.Split(query[1:], []byte("&"))
 	for i := 0; i < len(pieces); {
-		pattern := strip.match(pieces[i])
+		pattern := strip.Match(pieces[i])
 		if pattern == "" {
 			i++
 			continue

@@ -104,9 +104,9 @@ func appendParam(dst, name []byte) []byte {
 	return dst
 }
 
-// match returns the first pattern for the name of a piece of a query; "": there is none. The
+// Match returns the first pattern for the name of a piece of a query; "": there is none. The
 // piece need not be normalised.
-func (s StripParams) match(piece []byte) string {
+func (s StripParams) Match(piece []byte) string {
 	name, _, _ := bytes.Cut(piece, []byte("="))
 	var buf [128]byte
 	name = appendParam(buf[:0], name)
@@ -136,7 +136,7 @@ func (s StripParams) strip(buf, query []byte) (kept []byte, dropped bool) {
 	}
 	kept = append(buf, '?')
 	for piece := range bytes.SplitSeq(query[1:], []byte("&")) {
-		if s.match(piece) != "" {
+		if s.Match(piece) != "" {
 			dropped = true
 			continue
 		}
@@ -152,7 +152,7 @@ func (s StripParams) strip(buf, query []byte) (kept []byte, dropped bool) {
 func (s StripParams) dropped(query []byte) string {
 	var out []byte
 	for piece := range bytes.SplitSeq(bytes.TrimPrefix(query, []byte("?")), []byte("&")) {
-		if s.match(piece) != "" {
+		if s.Match(piece) != "" {
 			out = append(appendNormal(out, piece, inQuery), '&')
 		}
 	}

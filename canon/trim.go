@@ -12,13 +12,14 @@ func Trim(raw []byte) []byte {
 	if len(raw) > 0 && isGraphic(raw[0]) && isGraphic(raw[len(raw)-1]) {
 		return raw
 	}
-	return bytes.TrimFunc(raw, isTrimmed)
+	return bytes.TrimFunc(raw, IsTrimmed)
 }
 
 // isGraphic reports whether c is 0x21–0x7F: ASCII that is never trimmed.
 func isGraphic(c byte) bool { return c-0x21 < 0x80-0x21 }
 
-func isTrimmed(r rune) bool {
+// IsTrimmed reports whether Trim removes a character at the ends of a text.
+func IsTrimmed(r rune) bool {
 	return r <= ' ' || unicode.IsSpace(r) || r == '\u200b' || r == '\ufeff'
 }
 

@@ -33,6 +33,7 @@ var layers = map[string][]string{
 	"pipeline/hygiene":       {"canon", "pipeline/legacy", "pipeline/profile"},
 	"pipeline/rules":         {"pipeline/outcome", "pipeline/profile"},
 	"pipeline/columns":       {"canon", "pipeline/profile"}, // of canon how bytes become text
+	"pipeline/campaign":      {"canon"},                     // also for use in a distributed runner
 	"pipeline/source":        {"pipeline/columnar", "pipeline/columns", "pipeline/fsys", "pipeline/profile"},
 	"pipeline/along":         {"pipeline/attrs", "pipeline/columns", "pipeline/hygiene", "pipeline/manifest", "pipeline/profile", "pipeline/record", "pipeline/terms"},
 	"pipeline/judge":         {"canon", "codegen", "pipeline/hygiene", "pipeline/legacy", "pipeline/outcome", "pipeline/rules"}, // also for use in a distributed runner
@@ -69,21 +70,22 @@ var layers = map[string][]string{
 
 // pure packages know no files, no stores and no goroutines: they import nothing else.
 var pure = map[string]string{
-	"canon":            "bytes cmp encoding/binary fmt golang.org/x/net/idna golang.org/x/text/unicode/norm math math/bits net/netip slices strconv strings unicode unicode/utf8",
-	"codegen":          "bytes cmp crypto/aes crypto/cipher crypto/hmac crypto/sha256 crypto/subtle encoding encoding/binary encoding/hex errors fmt github.com/cespare/xxhash/v2 hash io maps math/bits slices strconv strings unicode unicode/utf8",
-	"pipeline/account": "cmp fmt maps slices strconv strings time " + module + "pipeline/hygiene " + module + "pipeline/legacy " + module + "pipeline/manifest " + module + "pipeline/outcome " + module + "pipeline/rules",
-	"pipeline/assign":  "bytes context errors",
-	"pipeline/attrs":   "bytes fmt strconv time " + module + "canon " + module + "pipeline/profile",
-	"pipeline/columns": "bytes encoding/json fmt math slices strconv strings unicode " + module + "canon " + module + "pipeline/profile",
-	"pipeline/hygiene": "bytes encoding/hex fmt iter math/bits regexp slices strings time " + module + "canon " + module + "pipeline/legacy " + module + "pipeline/profile",
-	"pipeline/judge":   "bytes unicode/utf8 " + module + "canon " + module + "codegen " + module + "pipeline/hygiene " + module + "pipeline/legacy " + module + "pipeline/outcome " + module + "pipeline/rules",
-	"pipeline/legacy":  "bufio bytes cmp fmt io regexp strings unicode/utf8",
-	"pipeline/outcome": "fmt unicode/utf8 " + module + "pipeline/legacy",
-	"pipeline/packed":  "bytes encoding/binary",
-	"pipeline/profile": "bytes cmp encoding/json slices strconv strings time unicode",
-	"pipeline/record":  "bytes cmp encoding/binary math/bits slices sync sync/atomic " + module + "codegen " + module + "pipeline/legacy " + module + "pipeline/outcome " + module + "pipeline/packed " + module + "pipeline/rules",
-	"pipeline/terms":   "bytes crypto/sha256 encoding/hex errors maps slices strings time " + module + "canon " + module + "pipeline/hygiene " + module + "pipeline/judge " + module + "pipeline/legacy " + module + "pipeline/manifest " + module + "pipeline/rules",
-	"pipeline/rules":   "bytes cmp fmt math/bits strconv strings time unicode/utf8 " + module + "pipeline/outcome " + module + "pipeline/profile",
+	"canon":             "bytes cmp encoding/binary fmt golang.org/x/net/idna golang.org/x/text/unicode/norm math math/bits net/netip slices strconv strings unicode unicode/utf8",
+	"codegen":           "bytes cmp crypto/aes crypto/cipher crypto/hmac crypto/sha256 crypto/subtle encoding encoding/binary encoding/hex errors fmt github.com/cespare/xxhash/v2 hash io maps math/bits slices strconv strings unicode unicode/utf8",
+	"pipeline/account":  "cmp fmt maps slices strconv strings time " + module + "pipeline/hygiene " + module + "pipeline/legacy " + module + "pipeline/manifest " + module + "pipeline/outcome " + module + "pipeline/rules",
+	"pipeline/assign":   "bytes context errors",
+	"pipeline/attrs":    "bytes fmt strconv time " + module + "canon " + module + "pipeline/profile",
+	"pipeline/campaign": "bytes cmp encoding/json errors fmt go.yaml.in/yaml/v3 hash/maphash io maps math regexp slices strings unicode unicode/utf8 " + module + "canon",
+	"pipeline/columns":  "bytes encoding/json fmt math slices strconv strings unicode " + module + "canon " + module + "pipeline/profile",
+	"pipeline/hygiene":  "bytes encoding/hex fmt iter math/bits regexp slices strings time " + module + "canon " + module + "pipeline/legacy " + module + "pipeline/profile",
+	"pipeline/judge":    "bytes unicode/utf8 " + module + "canon " + module + "codegen " + module + "pipeline/hygiene " + module + "pipeline/legacy " + module + "pipeline/outcome " + module + "pipeline/rules",
+	"pipeline/legacy":   "bufio bytes cmp fmt io regexp strings unicode/utf8",
+	"pipeline/outcome":  "fmt unicode/utf8 " + module + "pipeline/legacy",
+	"pipeline/packed":   "bytes encoding/binary",
+	"pipeline/profile":  "bytes cmp encoding/json slices strconv strings time unicode",
+	"pipeline/record":   "bytes cmp encoding/binary math/bits slices sync sync/atomic " + module + "codegen " + module + "pipeline/legacy " + module + "pipeline/outcome " + module + "pipeline/packed " + module + "pipeline/rules",
+	"pipeline/terms":    "bytes crypto/sha256 encoding/hex errors maps slices strings time " + module + "canon " + module + "pipeline/hygiene " + module + "pipeline/judge " + module + "pipeline/legacy " + module + "pipeline/manifest " + module + "pipeline/rules",
+	"pipeline/rules":    "bytes cmp fmt math/bits strconv strings time unicode/utf8 " + module + "pipeline/outcome " + module + "pipeline/profile",
 }
 
 // drivers may only be imported by the packages beside them.
@@ -92,7 +94,7 @@ var drivers = map[string]string{
 	"github.com/jackc/pgx":     "sink/postgres sink/postgres/pgtest",
 	"github.com/parquet-go":    "pipeline/columnar pipeline/source pipeline/report",
 	"github.com/spf13":         "cmd/bulk",
-	"go.yaml.in/":              "cmd/bulk",
+	"go.yaml.in/":              "cmd/bulk pipeline/campaign",
 	"github.com/prometheus/":   "cmd/bulk",
 	"golang.org/x/net":         "canon",
 	"github.com/klauspost":     "pipeline/columnar pipeline/source",
