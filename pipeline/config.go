@@ -14,6 +14,7 @@ import (
 	"github.com/linkforge/bulk/canon"
 	"github.com/linkforge/bulk/codegen"
 	"github.com/linkforge/bulk/pipeline/along"
+	"github.com/linkforge/bulk/pipeline/campaign"
 	"github.com/linkforge/bulk/pipeline/fsys"
 	"github.com/linkforge/bulk/pipeline/hygiene"
 	"github.com/linkforge/bulk/pipeline/legacy"
@@ -50,6 +51,8 @@ type Config struct {
 	KeepCreated  bool            // created_at of links is their creation time in the input, if that can be read
 	Hygiene      *hygiene.Policy // what becomes of links that the store cannot keep as they were; nil: the defaults
 	ShortDomains map[string]bool // of short URLs, by which loops and chains are found (hygiene.ParseDomains)
+
+	Campaign *campaign.Plan // each row becomes a link for each combination of its parameters; nil: one link
 
 	Rules   *rules.Flags   // the parameters of rows are read; nil: they are not, unless Source.Map has one
 	NoRules bool           // expiry and use limit that inputs of a run with Legacy tell are left out; otherwise they are link rules, also without Rules
@@ -274,6 +277,7 @@ func (c *Config) validate() error {
 	}
 	c.checkLegacy(complain)
 	c.checkRules(complain)
+	c.checkCampaign(complain)
 	_, badFormat := report.ParseFormat(string(c.ReportFormat))
 	_, badOrder := report.ParseOrder(string(c.ReportOrder))
 	check("ReportFormat", badFormat)
@@ -305,6 +309,19 @@ func (c *Config) checkLegacy(complain func(format string, args ...any)) {
 		default:
 			complain("Config.%s goes with Config.Legacy keep, both or map", o.field)
 		}
+	}
+}
+
+// checkCampaign checks what does not go with a campaign.
+func (c *Config) checkCampaign(complain func(format string, args ...any)) {
+	if c.Campaign == nil {
+		return
+	}
+	if c.Legacy != legacy.Off {
+		complain("Config.Legacy cannot be used with Config.Campaign: a code can be that of one link only")
+	}
+	if name := c.Campaign.Stripped(c.Profile.StripParams); name != "" {
+		complain("Config.Profile.StripParams would strip %s, which Config.Campaign puts in", name)
 	}
 }
 

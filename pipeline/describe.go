@@ -41,7 +41,7 @@ func (c *Config) terms() *terms.Terms {
 	t := &terms.Terms{
 		ReportFormat: string(c.ReportFormat), ReportOrder: string(c.ReportOrder), BaseURL: c.BaseURL, ExcelSafe: c.ExcelSafe, Carry: !c.NoCarry, DryRun: c.DryRun,
 		MaxRejects: c.MaxRejects, ExpectRows: c.ExpectRows, Limit: c.Limit, Workspace: c.Workspace, MaxField: int64(c.Source.MaxField), PadRows: c.Source.PadRows, URLs: c.Profile,
-		Map: c.Source.Map, CodeFrom: c.Source.CodeColumn,
+		Map: c.Source.Map, CodeFrom: c.Source.CodeColumn, Campaign: c.Campaign,
 	}
 	if c.Source.Profile != profile.Auto {
 		t.Program = c.Source.Profile
@@ -69,6 +69,14 @@ func describeLegacy(cfg *Config, rows *intake.Rows, settled *settle.Settlement, 
 		l.CaseTwins = &twins
 	}
 	return l
+}
+
+// describeCampaign tells of the variants of the rows; nil: there are none.
+func describeCampaign(rows *intake.Rows) *manifest.Campaign {
+	if rows.Campaign == nil {
+		return nil
+	}
+	return &manifest.Campaign{Combinations: rows.Campaign.Combinations(), Expanded: rows.Expanded, Tagged: rows.Tagged.Rows}
 }
 
 // describeNumbers tells of the numbers that the run has; nil: the scheme has no counter.

@@ -61,6 +61,7 @@ type Result struct {
 	Dates        int64               // accepted rows whose expiry is a date without a time: 00:00 UTC of that day
 	Rules        *manifest.Rules     // also in the manifest; nil: there are no link rules
 	Numbers      *manifest.Numbers   // also in the manifest; nil: the scheme has no counter
+	Campaign     *manifest.Campaign  // also in the manifest; nil: a row is one link
 }
 
 // Run does the whole job. The result is valid, as far as the run got, also with an error.
@@ -105,11 +106,12 @@ type job struct {
 	result      Result
 	out         outputDir
 	rows        *intake.Rows
-	others      *intake.Others // of a preview
-	ruled       bool           // rows are held against links: the run has link rules, or a workspace has links with any
-	unruled     []string       // workspaces of rows with parameters that have no links with link rules yet
-	unset       []string       // workspaces whose profile the store is to be told before their first link
-	otherScheme []string       // the same of their scheme
+	others      *intake.Others  // of a preview
+	ruled       bool            // rows are held against links: the run has link rules, or a workspace has links with any
+	unruled     []string        // workspaces of rows with parameters that have no links with link rules yet
+	limited     manifest.Counts // by which the rejects are limited
+	unset       []string        // workspaces whose profile the store is to be told before their first link
+	otherScheme []string        // the same of their scheme
 }
 
 // newJob begins a job of a configuration that has its defaults.
@@ -195,6 +197,14 @@ func (j *job) open(ctx context.Context, names []string) (*intake.Inputs, error) 
 	}
 	if err := checkParams(j.cfg, inputs); err != nil {
 		return nil, errors.Join(err, inputs.Close())
+	}
+	if j.cfg.Campaign != nil {
+		if err := inputs.Expand(j.cfg.Campaign); err != nil {
+			return nil, errors.Join(err, inputs.Close())
+		}
+		for _, m := range j.cfg.Campaign.Misspelled() {
+			j.cfg.Logger.Warn(fmt.Sprintf("the parameter %s is one letter off %s", m.Name, m.Known))
+		}
 	}
 	j.cfg.Opened(describeInputs(inputs, j.cfg.identity()))
 	return inputs, nil
@@ -398,6 +408,9 @@ func (j *job) attempt(ctx context.Context) (err error) {
 			return err
 		}
 	}
+	if j.limited, err = j.byInputRow(ctx, settled); err != nil {
+		return err
+	}
 	if j.mayNotStore(settled) {
 		return j.refuse(ctx, entry, settled)
 	}
@@ -559,14 +572,32 @@ func (j *job) refuse(ctx context.Context, entry sink.Run, settled *settle.Settle
 // anything.
 func (j *job) mayNotStore(settled *settle.Settlement) bool {
 	c := j.result.Counts
-	return j.unexpected() || j.conflicts(settled) > 0 || allRejected(c) || j.cfg.MaxRejects.Exceeded(manifest.Counts(c))
+	return j.unexpected() || j.conflicts(settled) > 0 || allRejected(c) || j.cfg.MaxRejects.Exceeded(j.limited)
+}
+
+// byInputRow returns the books by which the rejects are limited: of a campaign, rows of the inputs count,
+// and of these the ones with at least one reject.
+func (j *job) byInputRow(ctx context.Context, settled *settle.Settlement) (c manifest.Counts, err error) {
+	c = manifest.Counts(j.result.Counts)
+	if j.rows.Campaign == nil {
+		return c, nil
+	}
+	c.Read, c.Rejected = j.rows.RowsRead(), j.rows.Rejects.Len()
+	if len(settled.Rejected) == 0 {
+		return c, nil
+	}
+	late := extsort.NewByKey(j.sorter(j.budget.rejects, 2))
+	defer func() { err = errors.Join(err, j.meter.close(late)) }()
+	n, err := emit.LateRows(ctx, j.rows, settled, late)
+	c.Rejected += n
+	return c, err
 }
 
 // tooMany says why the run may not store anything, given its first reject. The reasons of all
 // are noted.
 func (j *job) tooMany(settled *settle.Settlement, first *outcome.Reject) *TooManyRejectsError {
 	c := j.result.Counts
-	refused := &TooManyRejectsError{Conflicts: j.conflicts(settled), Rejected: c.Rejected, Read: c.Read, Limit: j.cfg.MaxRejects}
+	refused := &TooManyRejectsError{Conflicts: j.conflicts(settled), Rejected: j.limited.Rejected, Read: j.limited.Read, Limit: j.cfg.MaxRejects}
 	if j.unexpected() {
 		refused.Rows, refused.Expected = j.rows.RowsRead(), j.cfg.ExpectRows
 	}
@@ -600,7 +631,7 @@ func (j *job) suspect(input string) string {
 			return ""
 		}
 	}
-	for _, other := range []string{string(source.MalformedRow), string(source.FieldTooLong), outcome.BadWorkspace, outcome.CodeSpaceExhausted,
+	for _, other := range []string{outcome.BadCampaign, string(source.MalformedRow), string(source.FieldTooLong), outcome.BadWorkspace, outcome.CodeSpaceExhausted,
 		outcome.BadCode, outcome.CodeReserved, outcome.CodeTaken,
 		rules.BadParameter, rules.ForDrift.String(), rules.ForOwner.String()} {
 		if j.result.Reasons[other] > 0 {
@@ -746,6 +777,9 @@ func (j *job) writeInInputOrder(ctx context.Context, settled *settle.Settlement,
 		}
 	}
 	placed := extsort.NewByKey(j.sorter(j.budget.placed, j.budget.loads))
+	if j.rows.Campaign != nil {
+		placed = extsort.NewByKeyThen(j.sorter(j.budget.placed, j.budget.loads), record.CompareVariants)
+	}
 	defer func() { err = errors.Join(err, j.meter.close(placed)) }()
 	j.cfg.Status.enter(StageOrder)
 	var ordered emit.Written
@@ -810,6 +844,8 @@ func (j *job) account(ctx context.Context, entry *sink.Run, settled *settle.Sett
 	m.AsOf, m.Counts, m.Reasons, m.Files = j.result.AsOf, manifest.Counts(entry.Counts), reasons(j.rows, settled), append(files, rejects)
 	m.Migration = describeMigration(j.cfg, j.rows, m.Reasons)
 	j.result.Migration, j.result.Files = m.Migration, m.Files
+	m.Campaign = describeCampaign(j.rows)
+	j.result.Campaign = m.Campaign
 	m.Numbers = describeNumbers(settled)
 	j.result.Numbers = m.Numbers
 	m.Rules = describeRules(j.ruled, &written.Changes)

@@ -10,10 +10,10 @@ import (
 // a Config is Options.Map to package source. Of several types that have such a field, all have the
 // same flag.
 var fieldFlags = map[string]string{
-	"AllowEmpty": "allow-empty", "AsOf": "as-of", "Attrs": "attrs", "BaseURL": "base-url", "CodeLength": "code-length", "Codes.Fold": "fold-case",
+	"AllowEmpty": "allow-empty", "AsOf": "as-of", "Attrs": "attrs", "BaseURL": "base-url", "Campaign": "expand", "CodeLength": "code-length", "Codes.Fold": "fold-case",
 	"Codes.Pattern": "code-pattern", "Codes.Reserved": "reserved", "Domains": "domains", "DryRun": "dry-run", "Inputs": "inputs", "KeepCreated": "keep-created",
 	"Legacy": "legacy", "Limit": "limit", "MaxRejects": "max-rejects", "MaxRetries": "max-retries", "Memory": "memory", "NewRun": "new-run", "OnConflict": "on-conflict", "ExpectRows": "expect-rows", "Partial": "partial", "NoRules": "no-rules",
-	"Out": "out", "Overwrite": "overwrite", "Owner": "owner", "Profile.MaxLength": "max-url-length", "ReportFormat": "report-format", "ReportOrder": "report-order",
+	"Out": "out", "Overwrite": "overwrite", "Owner": "owner", "Profile.MaxLength": "max-url-length", "Profile.StripParams": "strip-params", "ReportFormat": "report-format", "ReportOrder": "report-order",
 	"Rules.ExpiresIn": "expires-in", "Rules.Identity": "identity", "Schema": "schema", "Scheme.CounterStart": "counter-start", "Scheme.Multiplier": "counter-multiplier",
 	"Scheme.Name": "scheme", "Scheme.Secret": "scheme-key-file", "Secret": "scheme-key-file", "TempDir": "tmp", "Words": "blocklist", "Workers": "workers", "Workspace": "workspace",
 	"CodeColumn": "code-column", "Delimiter": "delimiter", "Map": "map", "Profile": "profile", "URLColumn": "url-column", "WorkspaceColumn": "workspace-column",

@@ -21,9 +21,9 @@ import (
 )
 
 // Texts of the library that name flags: details of rejects, which stand in files, and what only the
-// command says.
+// command says. Package campaign reads the text of flags.
 var mayNameFlags = map[string]bool{
-	"pipeline/account": true, "pipeline/hygiene": true, "pipeline/outcome": true, "pipeline/rules": true, "pipeline/source/csv.go": true, "pipeline/source/rejects.go": true, "pipeline/preview.go": true, "sink/postgres/errors.go": true,
+	"pipeline/account": true, "pipeline/campaign": true, "pipeline/hygiene": true, "pipeline/outcome": true, "pipeline/rules": true, "pipeline/source/csv.go": true, "pipeline/source/rejects.go": true, "pipeline/preview.go": true, "sink/postgres/errors.go": true,
 }
 
 // Errors of the library name fields of its configuration, which exist, and the command has their flags.

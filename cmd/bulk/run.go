@@ -46,6 +46,7 @@ type runOptions struct {
 	csv                                      csvText
 	identity                                 identityText
 	rules                                    rulesText
+	campaign                                 campaignText
 	scheme                                   schemeText
 
 	summary              string // json: also on stdout
@@ -100,6 +101,7 @@ More about some flags:
 ` + legacyHelp + `
 ` + migrationHelp + `
 ` + rulesHelp + `
+` + campaignHelp + `
 ` + schemeHelp + `
 
 bulk preview, with the same flags, shows what a run would do.`,
@@ -160,6 +162,8 @@ func (o *runOptions) flags(cmd *cobra.Command, writing *pflag.FlagSet) {
 	group(f, "Migration flags")
 	o.rules.flags(cmd, f)
 	group(f, "Link rule flags")
+	o.campaign.flags(f)
+	group(f, "Campaign flags")
 	writing.StringVar((*string)(&o.ReportFormat), "report-format", string(report.CSV), "`FORMAT`: csv, parquet, arrow")
 	writing.StringVar((*string)(&o.ReportOrder), "report-order", string(report.SortOrder), "`ORDER`: sort or input")
 	writing.StringVar(&o.BaseURL, "base-url", "", "`URL` that short URLs begin with: https://sho.rt")
@@ -351,7 +355,7 @@ func (o *runOptions) resolve() (err error) {
 	}
 	o.ShortDomains, err = hygiene.ParseDomains(o.shortDomains)
 	problems.check("short-domain", err)
-	problems = append(problems, o.scheme.parse(&o.Scheme))
+	problems = append(problems, o.campaign.parse(&o.Config), o.scheme.parse(&o.Scheme))
 	if spec, _ := codegen.SpecOf(o.scheme.name); spec.Counts && o.noRetries {
 		problems = append(problems, fmt.Errorf("--max-retries: scheme %s has no salts to try", spec.Name))
 	}

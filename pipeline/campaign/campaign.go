@@ -22,9 +22,6 @@ import (
 	"github.com/linkforge/bulk/canon"
 )
 
-// Reason is that of a row whose cells make no variants.
-const Reason = "bad_campaign"
-
 const (
 	// DefaultMost is the most combinations, if nobody says how many there may be.
 	DefaultMost = 10_000

@@ -261,7 +261,7 @@ func expand(t *testing.T, p *campaign.Plan, row *campaign.Row, columns campaign.
 		if !strings.HasPrefix(f.Detail, f.Parameter+": ") {
 			t.Errorf("the detail %q does not begin with %s", f.Detail, f.Parameter)
 		}
-		return campaign.Reason, f.Parameter, nil
+		return "bad_campaign", f.Parameter, nil
 	}
 	longest, bare, hasBare := row.AppendExtremes(nil, nil)
 	_, err := profile.Append(nil, longest)

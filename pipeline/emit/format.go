@@ -7,6 +7,7 @@ import (
 	"github.com/linkforge/bulk/canon"
 	"github.com/linkforge/bulk/codegen"
 	"github.com/linkforge/bulk/pipeline/extsort"
+	"github.com/linkforge/bulk/pipeline/intake"
 	"github.com/linkforge/bulk/pipeline/legacy"
 	"github.com/linkforge/bulk/pipeline/outcome"
 	"github.com/linkforge/bulk/pipeline/record"
@@ -26,6 +27,7 @@ type formatter struct {
 	links *extsort.Writer // of links that are not in the order of their codes; nil: they are
 
 	carried  [][]byte     // of the link in hand
+	values   []byte       // of the variant in hand
 	with     record.Rules // of the row in hand
 	digest   report.RowDigest
 	counts   [outcome.Count]int64
@@ -183,7 +185,9 @@ func (f *formatter) add(p *piece, r *record.Record, shown []byte) {
 	if f.e.cfg.Columns.Legacy != legacy.Off {
 		f.row.Legacy = r.Legacy().Code
 	}
-	if !f.e.cfg.NoCarry {
+	if in.Campaign != nil {
+		f.addVariant(in, r)
+	} else if !f.e.cfg.NoCarry {
 		f.row.Carried = r.Carried(f.row.Carried[:0], len(in.Carried))
 	}
 	p.block.Append(&f.row)
@@ -194,6 +198,17 @@ func (f *formatter) add(p *piece, r *record.Record, shown []byte) {
 	}
 	if f.row.Alias {
 		f.aliases++
+	}
+}
+
+// addVariant fills in what a mapping has of a variant, and the carried cells.
+func (f *formatter) addVariant(in *intake.Inputs, r *record.Record) {
+	row := &f.row
+	f.carried, row.InputURL = r.Variant(f.carried[:0], len(in.Carried))
+	row.Variant = int64(r.Place.Variant)
+	row.Values, f.values = in.Campaign.Values(row.Values[:0], f.values[:0], r.Original)
+	if !f.e.cfg.NoCarry {
+		row.Carried = append(row.Carried[:0], f.carried...)
 	}
 }
 

@@ -44,6 +44,23 @@ func Rejects(ctx context.Context, rows *intake.Rows, s *settle.Settlement, late 
 	return n, first, cmp.Or(a.Err(), b.Err())
 }
 
+// LateRows returns how many rows of the inputs have variants that were rejected when they were settled.
+// The sorter is as of Rejects.
+func LateRows(ctx context.Context, rows *intake.Rows, s *settle.Settlement, late *extsort.Sorter) (n int64, err error) {
+	if err := fileLate(ctx, rows, s, late); err != nil {
+		return 0, err
+	}
+	c := late.Cursor(ctx, 1)
+	defer c.Close()
+	var last uint64
+	for c.Next() {
+		if key := c.Key(); n == 0 || key != last {
+			n, last = n+1, key
+		}
+	}
+	return n, c.Err()
+}
+
 // fileLate makes rejects of all rows whose URL was rejected when it was settled, with the
 // cells that the input had.
 func fileLate(ctx context.Context, rows *intake.Rows, s *settle.Settlement, late *extsort.Sorter) error {
@@ -53,10 +70,14 @@ func fileLate(ctx context.Context, rows *intake.Rows, s *settle.Settlement, late
 		r := record.Decode(rec)
 		in := rows.List[r.Place.Source]
 		old := r.Legacy()
-		carried := r.Carried(nil, len(rows.Carried))
-		buf = record.AppendReject(buf[:0], r.Place, &outcome.Reject{Reason: d.Reason, Detail: d.Detail,
-			Cells: in.Layout.Append(nil, r.Original, r.WorkspaceCell(workspace), in.Variant(r.Place, &old, func(c int) []byte { return carried[c] })),
-		})
+		carried, url := r.Carried(nil, len(rows.Carried)), r.Original
+		rej := outcome.Reject{Reason: d.Reason, Detail: d.Detail}
+		if rows.Campaign != nil {
+			_, url = r.Variant(carried[:0], len(rows.Carried))
+			rej.Variant, rej.Detail = r.Place.Variant, outcome.VariantDetail(r.Place.Variant, d.Detail)
+		}
+		rej.Cells = in.Layout.Append(nil, url, r.WorkspaceCell(workspace), in.Variant(r.Place, &old, func(c int) []byte { return carried[c] }))
+		buf = record.AppendReject(buf[:0], r.Place, &rej)
 		copy(w.Reserve(0, r.Place.Key(), len(buf)), buf)
 	}
 	claims := s.Claims()

@@ -90,9 +90,12 @@ type Sorter struct {
 
 // NewByKey returns a sorter by key, all in group 0. Records of one key are ordered by their content.
 // The order of the configuration is filled in.
-func NewByKey(cfg Config) *Sorter {
+func NewByKey(cfg Config) *Sorter { return NewByKeyThen(cfg, bytes.Compare) }
+
+// NewByKeyThen is NewByKey where records of one key have an order of their own.
+func NewByKeyThen(cfg Config, compare func(a, b []byte) int) *Sorter {
 	cfg.CompareGroups = func(_, _ uint32) int { return 0 }
-	cfg.Compare = bytes.Compare
+	cfg.Compare = compare
 	return New(cfg)
 }
 

@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/linkforge/bulk/pipeline/along"
+	"github.com/linkforge/bulk/pipeline/campaign"
 	"github.com/linkforge/bulk/pipeline/columns"
 	"github.com/linkforge/bulk/pipeline/judge"
 	"github.com/linkforge/bulk/pipeline/manifest"
@@ -24,6 +25,8 @@ type Inputs struct {
 	List []*Input
 	columns.Union
 	Size int64 // bytes as they lie; -1: unknown
+
+	Campaign *campaign.Plan // of which each row has variants, as of Expand; nil: a row is one link
 }
 
 // An Input is a source and where the columns of the run lie in it.
@@ -76,6 +79,21 @@ func Open(ctx context.Context, names []string, opts source.Options, attrs string
 		return nil, &columns.UsageError{Input: names[len(names)-1], Msg: fmt.Sprintf("with it the inputs have %d columns in all, more than %d: their rejects could not be read back", n, columns.MaxColumns)}
 	}
 	return in, nil
+}
+
+// Expand finds in each input the columns of a campaign, before any is read. The error is a
+// *columns.UsageError. An input of no records, whose columns nobody knows, need not have them.
+func (in *Inputs) Expand(plan *campaign.Plan) (err error) {
+	in.Campaign = plan
+	for _, i := range in.List {
+		if i.Blank {
+			continue
+		}
+		if i.judged.Campaign, err = plan.Bind(i.Columns); err != nil {
+			return &columns.UsageError{Input: i.Name, Msg: err.Error()}
+		}
+	}
+	return nil
 }
 
 // Close closes all inputs.

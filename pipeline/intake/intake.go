@@ -63,7 +63,9 @@ type Rows struct {
 	Claims      *extsort.Sorter   // on codes that are to be kept (package claim); nil: none are
 	WithoutCode int64             // rows without a legacy code
 	Damaged     *manifest.Damaged // codes that a spreadsheet or a data frame has rewritten; nil: none
-	variants    int64             // rows that the inputs do not have, since one of theirs had several codes
+	variants    int64             // rows that the inputs do not have, since one of theirs became several
+	Expanded    int64             // rows of the inputs that have variants of a campaign
+	Tagged      record.Noted      // of these, rows whose own URL had a parameter of it
 	Told        along.Told        // beyond code and URL
 	Ruled       map[uint32]bool   // workspaces, by number, of rows that have a parameter or a reference
 
@@ -108,6 +110,8 @@ func Read(ctx context.Context, in *Inputs, cfg Config) (*Rows, error) {
 		}
 		rows.Rewritten += w.rewritten
 		rows.Dates += w.dates
+		rows.Expanded += w.expanded
+		rows.Tagged.Merge(&w.tagged)
 		rows.Nones += w.nones
 		rows.Changes.Merge(&w.changes)
 		rows.WithoutCode, rows.variants = rows.WithoutCode+w.withoutCode, rows.variants+w.variants
@@ -139,7 +143,8 @@ func (r *Rows) damaged(workers []*worker) *manifest.Damaged {
 	}}
 }
 
-// Read returns how many rows were read. A row of the inputs with several codes counts as so many.
+// Read returns how many rows were read. A row of the inputs with several codes, or with variants of a
+// campaign, counts as so many.
 func (r *Rows) Read() int64 { return r.RowsRead() + r.variants }
 
 func (r *Rows) sorters() []*extsort.Sorter {

@@ -82,6 +82,9 @@ type worker struct {
 	claims      *extsort.Writer // nil: no codes are kept
 	withoutCode int64           // rows
 	variants    int64           // beyond the first of their rows
+	expanded    int64           // as of Rows
+	tagged      record.Noted
+	inputURL    []byte // of the row in hand, of a campaign
 	damaged     record.Damaged
 	codes       []columns.Code  // of the row in hand
 	row         judge.Row       // in hand
@@ -122,6 +125,10 @@ func (w *worker) file(number int, b *source.Batch) {
 	for i, row := range b.Rows {
 		w.at = i
 		at := record.Place{Source: number, Row: row, Offset: b.Offsets[i]}
+		if w.cfg.Judge.Campaign != nil {
+			w.fileVariants(in, at)
+			continue
+		}
 		if w.cfg.Judge.Codes == nil {
 			w.fileRow(in, at, nil, w.domain(in))
 			continue
@@ -169,9 +176,13 @@ func (w *worker) domain(in *Input) []byte {
 // that of the code, or of the row; nil: it is not known.
 func (w *worker) fileRow(in *Input, at record.Place, old *record.Legacy, domain []byte) {
 	reason, detail := w.judge(in, at, old, domain)
-	if reason == "" {
-		return
+	if reason != "" {
+		w.rejectRow(in, at, old, reason, detail)
 	}
+}
+
+// rejectRow rejects a row.
+func (w *worker) rejectRow(in *Input, at record.Place, old *record.Legacy, reason, detail string) {
 	cell := func(n int) []byte { return w.batch.Cell(in.Layout.Carried[n], w.at) }
 	w.cells = in.Layout.Append(w.cells[:0], w.batch.URL(in.URLs, w.at), w.batch.Cell(in.Workspace, w.at), in.Variant(at, old, cell))
 	w.reject(at, &outcome.Reject{Reason: reason, Detail: detail, Cells: w.cells})
@@ -180,7 +191,7 @@ func (w *worker) fileRow(in *Input, at record.Place, old *record.Legacy, domain 
 // Variant returns the carried cells of a row, of which cell returns those that it has in the
 // input: one of several variants has its own code alone.
 func (i *Input) Variant(at record.Place, old *record.Legacy, cell func(n int) []byte) func(n int) []byte {
-	if at.Variant == 0 {
+	if at.Variant == 0 || old == nil || old.Code == nil { // or it is one of a campaign
 		return cell
 	}
 	only := i.VariantCells(i.variant(at, old.Code, cell))
@@ -218,12 +229,7 @@ func (w *worker) reject(at record.Place, rej *outcome.Reject) {
 // judge files one row, or says why it is rejected.
 func (w *worker) judge(in *Input, at record.Place, old *record.Legacy, domain []byte) (reason, detail string) {
 	row := &w.row
-	workspace, flags := w.workspace(in)
-	if w.cfg.Judge.ByDomain {
-		w.ofDomain = legacy.AppendWorkspace(w.ofDomain[:0], workspace, domain)
-		workspace = w.ofDomain
-	}
-	row.Number, row.Original, row.Workspace, row.Domain, row.Code = at.Row, w.batch.URL(in.URLs, w.at), workspace, domain, nil
+	flags := w.take(in, at, domain)
 	if old != nil {
 		row.Code = old.Code
 	}
@@ -233,30 +239,80 @@ func (w *worker) judge(in *Input, at record.Place, old *record.Legacy, domain []
 	if !row.Placed {
 		return reason, detail
 	}
-	group := w.workspaces.ID(workspace)
+	group := w.workspaces.ID(row.Workspace)
 	if row.Code != nil {
 		w.damaged.Add(row.Code, at)
 	}
 	if reason != "" {
 		return reason, detail
 	}
-	if w.cfg.Beyond != nil {
-		w.told.Add(&in.Along, w.cfg.Beyond, &along.Row{At: at, Original: row.Original, Domain: domain, Found: row.Found, Cell: row.Cell})
+	if row.Changes != 0 {
+		w.rewritten++
+		w.changes.Add(row.Changes)
 	}
 	w.accept(in, at, old, group, flags)
 	return "", ""
 }
 
+// take takes a row in hand.
+func (w *worker) take(in *Input, at record.Place, domain []byte) record.Flags {
+	row := &w.row
+	workspace, flags := w.workspace(in)
+	if w.cfg.Judge.ByDomain {
+		w.ofDomain = legacy.AppendWorkspace(w.ofDomain[:0], workspace, domain)
+		workspace = w.ofDomain
+	}
+	row.Number, row.Original, row.Workspace, row.Domain, row.Code = at.Row, w.batch.URL(in.URLs, w.at), workspace, domain, nil
+	return flags
+}
+
+// fileVariants files the variants of a row of a campaign, or the reject of the row.
+func (w *worker) fileVariants(in *Input, at record.Place) {
+	row, judge := &w.row, w.cfg.Judge
+	flags := w.take(in, at, w.domain(in))
+	w.inputURL = row.Original
+	row.Canonical = w.buf[:0]
+	reason, detail := judge.Expand(&in.judged, row)
+	w.buf = row.Canonical
+	if reason != "" {
+		w.rejectRow(in, at, nil, reason, detail)
+		return
+	}
+	if w.expanded++; row.Variants.Tagged {
+		w.tagged.Note(w.inputURL, at)
+	}
+	w.countChanges()
+	group := w.workspaces.ID(row.Workspace)
+	n := int64(0)
+	for row.Canonical = record.Start(w.buf); judge.Variant(row); row.Canonical = record.Start(w.buf) {
+		at.Variant = int(row.Variants.Number())
+		w.accept(in, at, nil, group, flags)
+		n++
+	}
+	w.variants += n - 1
+}
+
+// countChanges counts how the URL of a row of a campaign differs from its canonical form. Where the
+// parameters of its variants stand does not count.
+func (w *worker) countChanges() {
+	var changes canon.Changes
+	form, err := w.cfg.Judge.Profile.AppendChanged(w.buf[:0], w.inputURL, &changes)
+	w.buf = form[:0]
+	if err == nil && changes != 0 {
+		w.rewritten++
+		w.changes.Add(changes)
+	}
+}
+
 // accept files the row in hand, which is in order.
 func (w *worker) accept(in *Input, at record.Place, old *record.Legacy, group uint32, flags record.Flags) {
 	row, rec := &w.row, w.row.Canonical
+	if w.cfg.Beyond != nil {
+		w.told.Add(&in.Along, w.cfg.Beyond, &along.Row{At: at, Original: row.Original, Domain: row.Domain, Found: row.Found, Cell: row.Cell})
+	}
 	var with *record.Rules
 	if w.cfg.Judge.Rules != nil {
 		with = w.readParams(in, group)
-	}
-	if row.Changes != 0 {
-		w.rewritten++
-		w.changes.Add(row.Changes)
 	}
 	h := w.hasher.SumIdentity(record.StartedCanonical(rec), row.Workspace, w.params.Parts, 0)
 	if w.others != nil {
@@ -276,6 +332,9 @@ func (w *worker) accept(in *Input, at record.Place, old *record.Legacy, group ui
 	}
 	for _, c := range in.Layout.Carried {
 		rec = packed.AppendNullable(rec, w.batch.Cell(c, w.at))
+	}
+	if w.cfg.Judge.Campaign != nil {
+		rec = packed.AppendNullable(rec, w.inputURL)
 	}
 	rec = record.AppendPlace(rec, at)
 	copy(w.records.Reserve(group, w.rows.Order.Key(first.Hash), len(rec)), rec)

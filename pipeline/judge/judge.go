@@ -4,7 +4,7 @@
 // The order of the reasons is part of what a run promises, since of several the first is told:
 //
 //  1. what its cells show (package hygiene, [Judge.Cells])
-//  2. outcome.MissingURL
+//  2. outcome.MissingURL; of a campaign then canon.Empty, and outcome.BadCampaign ([Judge.Expand])
 //  3. those of package canon
 //  4. outcome.BadWorkspace
 //  5. outcome.BadCode, outcome.CodeReserved
@@ -20,6 +20,7 @@ import (
 
 	"github.com/linkforge/bulk/canon"
 	"github.com/linkforge/bulk/codegen"
+	"github.com/linkforge/bulk/pipeline/campaign"
 	"github.com/linkforge/bulk/pipeline/hygiene"
 	"github.com/linkforge/bulk/pipeline/legacy"
 	"github.com/linkforge/bulk/pipeline/outcome"
@@ -33,6 +34,7 @@ type Judge struct {
 	ByDomain bool           // each domain has links of its own
 	Codes    *Codes         // nil: rows have no legacy codes
 	Rules    *rules.Flags   // nil: rows have no parameters
+	Campaign *campaign.Plan // nil: a row is one link
 }
 
 // Codes say which legacy codes are accepted.
@@ -48,6 +50,8 @@ type Columns struct {
 	Names   []string               // of its columns
 	Hygiene *hygiene.Columns       // nil: none
 	Params  [rules.ColumnCount]int // -1: none
+
+	Campaign campaign.Columns // with Judge.Campaign
 }
 
 // A Row is one of an input, or one of several that it became. It can be used again for the next row,
@@ -69,8 +73,15 @@ type Row struct {
 	Found     hygiene.Set   // what cells, URL and code show
 	Params    rules.Params  // valid until the next row
 
+	Variants *campaign.Row // with Judge.Campaign: of the row, once it is judged (Judge.Expand)
+
 	ref   []byte
 	sound []byte // the last workspace that was good
+
+	url   []byte      // of the variant in hand
+	cells hygiene.Set // of a row with variants: Found by its cells
+	tried [2][]byte   // URLs that stand for all variants
+	form  []byte      // a canonical form of one
 }
 
 // Row says why a row is rejected; "": it is not.
@@ -89,6 +100,15 @@ func (j *Judge) Row(c *Columns, r *Row) (reason, detail string) {
 		reason := err.(canon.Reason)
 		return string(reason), canon.Detail(r.Original, reason)
 	}
+	if reason, detail = j.rest(c, r); reason != "" {
+		return reason, detail
+	}
+	return j.URL(r, r.Canonical[start:])
+}
+
+// rest says whether a row that has a canonical URL is rejected because of its workspace, its code or its
+// parameters.
+func (j *Judge) rest(c *Columns, r *Row) (reason, detail string) {
 	if len(r.sound) == 0 || !bytes.Equal(r.Workspace, r.sound) {
 		if err := codegen.CheckWorkspace(r.Workspace); err != nil {
 			return outcome.BadWorkspace, outcome.BadWorkspaceDetail(err, r.Workspace, j.ByDomain)
@@ -102,11 +122,9 @@ func (j *Judge) Row(c *Columns, r *Row) (reason, detail string) {
 		}
 	}
 	if j.Rules != nil {
-		if reason, detail = j.Params(c, r); reason != "" {
-			return reason, detail
-		}
+		return j.Params(c, r)
 	}
-	return j.URL(r, r.Canonical[start:])
+	return "", ""
 }
 
 // Cells says whether a row is rejected because of what its cells show of its link, which is then all

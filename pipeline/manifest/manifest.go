@@ -76,6 +76,7 @@ type Manifest struct {
 	Legacy         *Legacy          `json:"legacy,omitempty"`    // nil: the run has no mode of legacy codes
 	Rules          *Rules           `json:"rules,omitempty"`     // nil: the run has no link rules, and no workspace has links with any
 	Numbers        *Numbers         `json:"numbers,omitempty"`   // nil: the scheme has no counter
+	Campaign       *Campaign        `json:"campaign,omitempty"`  // nil: a row is one link
 	Migration      *Migration       `json:"migration,omitempty"` // nil: the run does not look at what links were beyond code and URL
 	Files          Files            `json:"files"`
 
@@ -274,6 +275,13 @@ type CodeOfRow struct {
 	Source Text  `json:"source"`
 	Row    int64 `json:"row"`
 	Code   Text  `json:"code"`
+}
+
+// Campaign tells of the variants of rows (package campaign).
+type Campaign struct {
+	Combinations int64 `json:"combinations"` // that a row can have
+	Expanded     int64 `json:"expanded"`     // rows that were not rejected as a whole
+	Tagged       int64 `json:"tagged"`       // of these, rows whose own URL had a parameter of the campaign
 }
 
 // Rules tells what a run did to links that exist.

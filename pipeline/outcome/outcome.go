@@ -29,12 +29,18 @@ const (
 	MissingCode        = "missing_code"  // of a row that shall have one
 	BadWorkspace       = "bad_workspace" // of codegen.CheckWorkspace
 	CodeSpaceExhausted = "code_space_exhausted"
+	BadCampaign        = "bad_campaign" // of package campaign
 
 	// Of legacy codes.
 	BadCode      = legacy.BadCode
 	CodeReserved = legacy.CodeReserved
 	CodeTaken    = "code_taken" // another URL has it
 )
+
+// VariantDetail is the detail of a reject of a variant.
+func VariantDetail(variant int, detail string) string {
+	return fmt.Sprintf("variant %d: %s", variant, detail)
+}
 
 // MissingURLDetail is the detail of each MissingURL.
 const MissingURLDetail = "the URL is blank"
@@ -110,4 +116,6 @@ type Reject struct {
 	Detail string
 	Cells  [][]byte // one for each input column; nil: null
 	Raw    []byte   // the whole line, where it could not be split
+
+	Variant int // of a campaign, where the row is not rejected as a whole; 0: none
 }

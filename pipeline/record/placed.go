@@ -1,6 +1,8 @@
 package record
 
 import (
+	"bytes"
+	"cmp"
 	"encoding/binary"
 
 	"github.com/linkforge/bulk/pipeline/outcome"
@@ -103,13 +105,22 @@ func DecodePlaced(rec []byte) (p Placed) {
 	return p
 }
 
+// CompareVariants orders rows of one place that File wrote, by the number of their variant.
+func CompareVariants(a, b []byte) int {
+	x, y := DecodePlaced(a), DecodePlaced(b)
+	return cmp.Or(cmp.Compare(Decode(x.Record).Place.Variant, Decode(y.Record).Place.Variant), bytes.Compare(a, b))
+}
+
 // AppendReject encodes what the key of a reject does not tell:
 //
-//	byte offset + 1 uvarint | reason, detail, raw and each cell as of packed.AppendNullable
+//	byte offset + 1 uvarint | 0 and the number of its variant 4 (only if it has one) | reason, detail, raw and each cell as of packed.AppendNullable
 //
 // Source, Row and Offset of the reject do not count: place tells them.
 func AppendReject(dst []byte, place Place, rej *outcome.Reject) []byte {
 	dst = binary.AppendUvarint(dst, uint64(place.Offset+1))
+	if rej.Variant > 0 {
+		dst = binary.BigEndian.AppendUint32(append(dst, 0), uint32(rej.Variant))
+	}
 	dst = packed.AppendNullable(dst, []byte(rej.Reason))
 	dst = packed.AppendNullable(dst, []byte(rej.Detail))
 	dst = packed.AppendNullable(dst, rej.Raw)
@@ -124,10 +135,15 @@ func AppendReject(dst []byte, place Place, rej *outcome.Reject) []byte {
 func DecodeReject(key uint64, rec []byte) (Place, *outcome.Reject) {
 	offset, n := binary.Uvarint(rec)
 	place := PlaceOf(key, int64(offset)-1)
-	reason, rest := packed.CutNullable(rec[n:])
+	rec = rec[n:]
+	var variant int
+	if rec[0] == 0 { // no reason is null
+		variant, rec = int(binary.BigEndian.Uint32(rec[1:])), rec[5:]
+	}
+	reason, rest := packed.CutNullable(rec)
 	detail, rest := packed.CutNullable(rest)
 	raw, rest := packed.CutNullable(rest)
-	rej := &outcome.Reject{Row: place.Row, Offset: place.Offset, Reason: string(reason), Detail: string(detail), Raw: raw}
+	rej := &outcome.Reject{Row: place.Row, Offset: place.Offset, Reason: string(reason), Detail: string(detail), Raw: raw, Variant: variant}
 	for len(rest) > 0 {
 		var cell []byte
 		cell, rest = packed.CutNullable(rest)

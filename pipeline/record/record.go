@@ -29,6 +29,7 @@ import (
 //	| parts of the identity as of packed.AppendCell, parameters as of rules.Params.Append (only if flagRules)
 //	| legacy code as of packed.AppendCell (only if flagLegacy)
 //	| each carried cell as of packed.AppendNullable
+//	| the URL in the input as of packed.AppendNullable (only of a campaign; Original is that of the variant)
 //	| number of its variant 4 (only if Variant)
 //	| key of its place, byte offset + 1 | 1 byte: the lengths of these two
 //
@@ -36,7 +37,7 @@ import (
 // end; their lengths have four bits each, that of the key the lower ones.
 type Record struct {
 	Canonical []byte
-	Original  []byte // the cell of the input, not trimmed
+	Original  []byte // the cell of the input, not trimmed; of a campaign the URL of the variant
 	Place     Place
 	flags     Flags
 	first     []byte // the hash of the first code, and its salt + 1; nil: the url_key, and salt 0
@@ -316,6 +317,12 @@ func (r *Record) Carried(cells [][]byte, n int) [][]byte {
 		cells = append(cells, cell)
 	}
 	return cells
+}
+
+// Variant is Carried of a variant of a campaign, and returns the URL that the input has.
+func (r *Record) Variant(cells [][]byte, n int) (carried [][]byte, url []byte) {
+	cells = r.Carried(cells, n+1)
+	return cells[: len(cells)-1 : len(cells)-1], cells[len(cells)-1]
 }
 
 // WorkspaceCell returns what stood in the cell of the row's workspace, whose name is given:

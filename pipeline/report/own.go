@@ -15,6 +15,8 @@ type Columns struct {
 	Rules   bool        // of link rules
 	Parts   bool        // of what is hashed of identities beside workspace and URL; only with Rules
 	Ref     bool        // of the references of identities; only with Rules
+
+	Campaign []string // the parameters of a campaign, in order; nil: it is none
 }
 
 // A Column is one of the mapping's own. Of those that not all mappings have, just one of the
@@ -94,6 +96,24 @@ var ownColumns = [...]Column{
 	{Name: "owner_id", has: ruled, nullable: true, Free: true, Text: ruleCell(rules.OwnerID)},
 	{Name: "ref", has: func(o Columns) bool { return o.Rules && o.Ref }, nullable: true, Free: true, Text: ruleCell(rules.Ref)},
 	{Name: "change", has: ruled, nullable: true, Change: func(r *Row) *rules.Change { return &r.Rules.Change }},
+
+	{Name: "variant", has: expanded, cellType: numberCells, nullable: true, Number: func(r *Row) *int64 { return &r.Variant }},
+	{Name: "input_url", has: expanded, cellType: byteCells, nullable: true, Free: true, Text: func(r *Row) *[]byte { return &r.InputURL }},
+}
+
+func expanded(o Columns) bool { return o.Campaign != nil }
+
+// parameters returns the columns of the parameters of a campaign. A name that is taken gets in_, as that
+// of a carried column does.
+func (o Columns) parameters(taken []*Column) (columns []*Column) {
+	var names []string
+	for _, c := range taken {
+		names = append(names, c.Name)
+	}
+	for n, name := range CarriedNames(names, o.Campaign) {
+		columns = append(columns, &Column{Name: name, nullable: true, Free: true, Text: func(r *Row) *[]byte { return r.value(n) }})
+	}
+	return columns
 }
 
 func keeps(o Columns) bool { return o.Legacy.Keeps() }
@@ -116,7 +136,17 @@ func (o Columns) Added() (added []*Column) {
 			added = append(added, c)
 		}
 	}
-	return added
+	if o.Campaign == nil {
+		return added
+	}
+	return append(added, o.parameters(append(plain(), added...))...)
+}
+
+func plain() (columns []*Column) {
+	for i := range ownColumns[:plainColumns] {
+		columns = append(columns, &ownColumns[i])
+	}
+	return columns
 }
 
 // Names returns the names of the mapping's own columns; the carried ones follow.
@@ -129,12 +159,7 @@ func (o Columns) Names() []string {
 }
 
 // own returns the mapping's own columns by number.
-func (o Columns) own() (columns []*Column) {
-	for i := range ownColumns[:plainColumns] {
-		columns = append(columns, &ownColumns[i])
-	}
-	return append(columns, o.Added()...)
-}
+func (o Columns) own() []*Column { return append(plain(), o.Added()...) }
 
 // columns returns all columns by number.
 func (o *MappingOptions) columns() []*Column {

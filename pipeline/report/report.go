@@ -31,6 +31,9 @@ type Row struct {
 	LinkCode  []byte // that of the link of the row's URL; nil: null
 	LinkSalt  int    // of LinkCode, as Salt
 	Rules     Rules
+	Variant   int64    // of a campaign, from 1
+	InputURL  []byte   // of which the variant was made, the cell of the input; nil: null
+	Values    [][]byte // of the parameters of a campaign, in order; nil: it lacks it
 	Carried   [][]byte // one for each carried column; nil is null
 
 	// Generated says that the run creates the link of the row's URL, with a generated code, and
@@ -44,6 +47,14 @@ type Rules struct {
 	Parts       []byte // of the identity, as they are hashed; nil: none
 	rules.Cells        // nil: none. Expiries are in RFC 3339, UTC, whole seconds; the reference counts only where it is a part of the identity
 	Change      rules.Change
+}
+
+// value returns the place of the value of a parameter.
+func (r *Row) value(n int) *[]byte {
+	for len(r.Values) <= n {
+		r.Values = append(r.Values, nil)
+	}
+	return &r.Values[n]
 }
 
 // Kind is what the column kind says of the row: alias or link.

@@ -25,9 +25,10 @@ import (
 //	| number uvarint (none: 0)
 //	| kind, 1 byte (link 0, alias 1) | legacy_code | link_code | link_salt + 1 uvarint (none: 0)
 //	| parts | expires_at | max_uses | link_type | owner_id | ref | change
+//	| variant uvarint | input_url | the value of each parameter of a campaign
 //	| each carried cell
 //
-// The third to fifth line have only the cells of which the mapping has a column.
+// The third to sixth line have only the cells of which the mapping has a column.
 // Each cell is its length as a uvarint and its bytes, null is empty, as in
 // CSV, and a source that is not UTF-8 has those bytes as %XX, as in Parquet. A
 // sum, unlike XOR, also counts rows that come twice. Rows that differ by accident

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/linkforge/bulk/canon"
+	"github.com/linkforge/bulk/pipeline/campaign"
 	"github.com/linkforge/bulk/pipeline/hygiene"
 	"github.com/linkforge/bulk/pipeline/judge"
 	"github.com/linkforge/bulk/pipeline/legacy"
@@ -152,6 +153,17 @@ var table = []option{
 	{name: "owner", wanted: "UTF-8 without U+0000", get: ofRules(func(r *Rules) any { return some(string(r.Owner)) }), set: toRules(func(r *Rules, text string) error {
 		r.Owner = []byte(text)
 		return (&rules.Flags{Owner: r.Owner}).Check()
+	})},
+
+	{name: "expand", wanted: "a plan", get: func(t *Terms) any {
+		if t.Campaign == nil {
+			return nil
+		}
+		return t.Campaign.Text()
+	}, set: parsed(func(t *Terms, text string) bool {
+		var err error
+		t.Campaign, err = campaign.ParseText(text)
+		return err == nil
 	})},
 
 	{name: "profile", get: func(t *Terms) any { return some(t.Program) }, set: text(func(t *Terms) *string { return &t.Program })},

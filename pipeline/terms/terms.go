@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/linkforge/bulk/canon"
+	"github.com/linkforge/bulk/pipeline/campaign"
 	"github.com/linkforge/bulk/pipeline/hygiene"
 	"github.com/linkforge/bulk/pipeline/judge"
 	"github.com/linkforge/bulk/pipeline/legacy"
@@ -38,6 +39,8 @@ type Terms struct {
 	Codes  *Codes  // nil: rows have no legacy codes
 	Beyond *Beyond // nil: nothing but code and URL is looked at
 	Rules  *Rules  // nil: rows have no parameters
+
+	Campaign *campaign.Plan // nil: a row is one link
 
 	Program  string            // whose export the inputs are, if that was given
 	Map      map[string]string // columns by role, as they were given
@@ -93,7 +96,7 @@ func (t *Terms) Identity() rules.Identity {
 
 // Judge returns what rejects the rows of a run at as_of.
 func (t *Terms) Judge(asOf time.Time) *judge.Judge {
-	j := &judge.Judge{Profile: t.URLs, ByDomain: t.Beyond.ByDomain()}
+	j := &judge.Judge{Profile: t.URLs, ByDomain: t.Beyond.ByDomain(), Campaign: t.Campaign}
 	if t.Codes != nil {
 		j.Codes = &t.Codes.Codes
 	}
@@ -113,13 +116,19 @@ type Columns struct {
 	Rules   bool        // of link rules
 	Parts   bool        // of what is hashed of identities beside workspace and URL; only with Rules
 	Ref     bool        // of the references of identities; only with Rules
+
+	Campaign []string // the parameters of a campaign, in order; nil: it is none
 }
 
 // Columns returns those of a mapping. Whether its codes are made from numbers, and whether its rows were
 // held against the rules of links, is told by others.
 func (t *Terms) Columns(numbers, ruled bool) Columns {
 	by := t.Identity()
-	return Columns{Numbers: numbers, Legacy: t.Mode(), Rules: ruled, Parts: by != rules.ByURL, Ref: by == rules.ByRow}
+	c := Columns{Numbers: numbers, Legacy: t.Mode(), Rules: ruled, Parts: by != rules.ByURL, Ref: by == rules.ByRow}
+	if t.Campaign != nil {
+		c.Campaign = t.Campaign.Names()
+	}
+	return c
 }
 
 // Fingerprint tells runs apart that could have different results, by what their manifest has before
