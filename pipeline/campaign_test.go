@@ -23,6 +23,7 @@ import (
 	"github.com/linkforge/bulk/pipeline/manifest"
 	"github.com/linkforge/bulk/pipeline/report"
 	"github.com/linkforge/bulk/pipeline/source"
+	"github.com/linkforge/bulk/pipeline/verify"
 )
 
 // A campaignCase is a line of campaign/testdata/expand.jsonl.
@@ -161,7 +162,7 @@ func (c *campaignCase) config() (cfg pipeline.Config, err error) {
 	return cfg, err
 }
 
-// Every case of the law, through a run.
+// Every case of the law, through a run: also that its files verify, with the inputs and without.
 func TestCampaignCases(t *testing.T) {
 	for n, c := range campaignCases(t) {
 		t.Run(c.Name, func(t *testing.T) {
@@ -227,6 +228,13 @@ func (c *campaignCase) check(t *testing.T, cfg pipeline.Config, result *pipeline
 	c.checkRejects(t, result.Out)
 	if len(m.Files) > 1 {
 		c.checkMapping(t, cfg.Campaign)
+	}
+	for _, inputs := range [][]string{nil, cfg.Inputs} {
+		found, err := verify.Run(context.Background(), verify.Config{Dir: result.Out, Inputs: inputs})
+		must(t, err)
+		for _, f := range append(found.Findings, found.Unexplained...) {
+			t.Errorf("verify of %d inputs: %+v", len(inputs), f)
+		}
 	}
 }
 

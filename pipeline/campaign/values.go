@@ -52,19 +52,26 @@ func unhex(c byte) byte {
 	return c&^0x20 - 'A' + 10
 }
 
-// CheckURL reports whether a URL is that which the URL of a row becomes with values, in the order of the
-// names; nil: it lacks it.
-func (p *Plan) CheckURL(row *Row, url []byte, values [][]byte, variant []byte) bool {
-	row.cut(url)
-	row.cell = append(row.cell[:0], row.head...)
-	mark := row.mark
+// URLOf returns the URL that a URL of the input becomes with values, in the order of the names; nil: it lacks
+// it. The result is valid until the row is used again.
+func (r *Row) URLOf(url []byte, values [][]byte) []byte {
+	r.cut(url)
+	r.cell = append(r.cell[:0], r.head...)
+	mark := r.mark
 	for n, value := range values {
 		if value != nil {
-			row.cell = appendPiece(append(row.cell, mark), p.names[n], value)
+			r.cell = appendPiece(append(r.cell, mark), r.p.names[n], value)
 			mark = '&'
 		}
 	}
-	return bytes.Equal(append(row.cell, row.tail...), variant)
+	r.cell = append(r.cell, r.tail...)
+	return r.cell
+}
+
+// Tags reports whether a URL of the input has a parameter of the plan.
+func (r *Row) Tags(url []byte) bool {
+	r.cut(url)
+	return r.Tagged
 }
 
 // CheckVariant says what is wrong with the values of a variant, as far as its number tells; "": nothing

@@ -114,7 +114,7 @@ type Difference struct {
 //   - if both mappings have link rules: the parameters of that row, and its change. An expiry that
 //     is reckoned from the as_of is the same in a run of another as_of. One that lies just as long
 //     after the as_of is taken for reckoned;
-//   - rows, by source and record, if both are runs whose inputs have the same digests, one
+//   - rows, by source and record, and of a campaign by the values of its parameters, if both are runs whose inputs have the same digests, one
 //     by one, whatever their names; otherwise the number of rows of each link;
 //   - rejects, if both are runs: by source and record if the inputs are the same, and
 //     otherwise by the content of their cells.

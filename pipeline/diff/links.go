@@ -26,13 +26,13 @@ import (
 //	canonical length uvarint, canonical | workspace length uvarint, workspace
 //	| if legacy codes are compared: length uvarint, legacy code
 //	| if identities are: length uvarint, parts of the identity
-//	| source uint32 | row uint64 | side, outcome and change, 1 byte each
+//	| source uint32 | row uint64 | values of a campaign as of variant 8 | side, outcome and change, 1 byte each
 //	| code length uvarint, code | what of appendFields
 //
 // with numbers in big-endian order, so that the order of the bytes brings the
 // rows of a link together, and of both sides those of one record of an input.
 const (
-	placeSize = 4 + 8
+	placeSize = 4 + 8 + 8
 	tailSize  = placeSize + 3 // before the code
 )
 
@@ -124,7 +124,7 @@ func (d *differ) mostDiffer() bool {
 func (d *differ) appendCompared(dst []byte, side int, source uint32, r *report.Row) []byte {
 	dst = d.appendLink(dst, r)
 	if d.sameInputs {
-		dst = appendPlace(dst, source, r.Row)
+		dst = appendPlace(dst, source, r.Row, d.variant(side, r))
 	}
 	dst = packed.AppendCell(append(dst, byte(r.Outcome), d.change(r)), r.Code)
 	return d.appendFields(dst, side, r)
@@ -181,6 +181,23 @@ func comparedFields(a, b report.Columns) (fields []*report.Column) {
 	return fields
 }
 
+// variant returns a digest of the values that a variant of a campaign has: by these, not by its number, a row
+// of one side is that of the other. 0: it has none.
+func (d *differ) variant(side int, r *report.Row) (sum uint64) {
+	plan := d.sides[side].terms.Campaign
+	if plan == nil {
+		return 0
+	}
+	var memory [256]byte
+	buf := memory[:0]
+	for n, name := range plan.Names() {
+		if r.Values[n] != nil {
+			buf = packed.AppendCell(append(buf, name...), r.Values[n])
+		}
+	}
+	return xxh3.Hash(buf)
+}
+
 // appendFields appends the cells of fields, expiries as of operand.expiry.
 func (d *differ) appendFields(dst []byte, side int, r *report.Row) []byte {
 	for _, c := range d.fields {
@@ -196,7 +213,7 @@ func (d *differ) appendFields(dst []byte, side int, r *report.Row) []byte {
 
 // readMapping visits all rows of one side, each with the key of its link.
 func (d *differ) readMapping(ctx context.Context, side int, visit func(key uint64, source uint32, r *report.Row)) (_ *sources, err error) {
-	m, err := readback.OpenMapping(ctx, d.sides[side].mapping.Name, readback.Options{ExcelSafe: d.sides[side].excelSafe, LinksOnly: !d.legacy && !d.rules && !d.parts, Columns: d.sides[side].columns()})
+	m, err := readback.OpenMapping(ctx, d.sides[side].mapping.Name, readback.Options{ExcelSafe: d.sides[side].excelSafe, LinksOnly: !d.legacy && !d.rules && !d.parts && d.sides[side].terms.Campaign == nil, Columns: d.sides[side].columns()})
 	if err != nil {
 		return nil, err
 	}
@@ -213,7 +230,7 @@ func (d *differ) readMapping(ctx context.Context, side int, visit func(key uint6
 
 func (d *differ) fileRow(w *extsort.Writer, side int, key uint64, source uint32, r *report.Row) {
 	rec := d.appendLink(make([]byte, 0, 256), r) // on the stack
-	rec = append(appendPlace(rec, source, r.Row), byte(side), byte(r.Outcome), d.change(r))
+	rec = append(appendPlace(rec, source, r.Row, d.variant(side, r)), byte(side), byte(r.Outcome), d.change(r))
 	rec = d.appendFields(packed.AppendCell(rec, r.Code), side, r)
 	copy(w.Reserve(0, key, len(rec)), rec)
 }

@@ -19,7 +19,7 @@ import (
 
 // A reject on its way through the sort is
 //
-//	identity length uvarint, identity | source uint32 | row uint64 | side, 1 byte | reason
+//	identity length uvarint, identity | source uint32 | row uint64 | 0 8 | side, 1 byte | reason
 //
 // with numbers in big-endian order. Its identity is source and row where the
 // inputs are the same, and otherwise its content: the cells that are not empty,
@@ -57,7 +57,7 @@ func (d *differ) readRejects(ctx context.Context, side int, w *extsort.Writer) (
 		if err != nil {
 			return nil, err
 		}
-		place := appendPlace(nil, table.id(rej.Source), rej.Row)
+		place := appendPlace(nil, table.id(rej.Source), rej.Row, 0)
 		identity = append(identity[:0], place...)
 		key := record.Place{Source: int(binary.BigEndian.Uint32(place)), Row: rej.Row}.Key() // in the order of the file
 		if !d.sameInputs {
@@ -71,11 +71,11 @@ func (d *differ) readRejects(ctx context.Context, side int, w *extsort.Writer) (
 	return table, nil
 }
 
-func appendPlace(dst []byte, source uint32, row int64) []byte {
-	return binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint32(dst, source), uint64(row))
+func appendPlace(dst []byte, source uint32, row int64, variant uint64) []byte {
+	return binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint32(dst, source), uint64(row)), variant)
 }
 
-// cutPlace returns what appendPlace appended.
+// cutPlace returns the row that appendPlace appended.
 func cutPlace(b []byte) (source uint32, row int64) {
 	return binary.BigEndian.Uint32(b), int64(binary.BigEndian.Uint64(b[4:]))
 }

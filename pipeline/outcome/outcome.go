@@ -4,6 +4,8 @@ package outcome
 
 import (
 	"fmt"
+	"strconv"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/linkforge/bulk/pipeline/legacy"
@@ -40,6 +42,18 @@ const (
 // VariantDetail is the detail of a reject of a variant.
 func VariantDetail(variant int, detail string) string {
 	return fmt.Sprintf("variant %d: %s", variant, detail)
+}
+
+// CutVariant returns the number of the variant that VariantDetail has put before a detail, and the rest; 0:
+// it has none.
+func CutVariant(detail string) (variant int64, rest string) {
+	after, ok := strings.CutPrefix(detail, "variant ")
+	number, rest, colon := strings.Cut(after, ": ")
+	variant, err := strconv.ParseInt(number, 10, 64)
+	if !ok || !colon || err != nil || variant < 1 {
+		return 0, detail
+	}
+	return variant, rest
 }
 
 // MissingURLDetail is the detail of each MissingURL.

@@ -27,6 +27,7 @@ const (
 	BadSource      Kind = "source"            // a row names an input, or a row of an input, that the manifest does not have
 	RowRepeated    Kind = "row_repeated"      // two rows of the reports are the same row of an input
 	RowMissing     Kind = "row_missing"       // a row of an input is in no report
+	BadVariant     Kind = "variant"           // number, parameters and URL of a variant do not agree
 	BadOrder       Kind = "order"             // a row should come before the one above it
 	BadWorkspace   Kind = "workspace"         // not a valid workspace identifier
 	BadCanonical   Kind = "canonical"         // not the canonical form of the original URL

@@ -44,7 +44,7 @@ type inputCheck struct {
 // only once, or if the run has no mapping, or if a
 // row may have become several, or if only the inputs tell what rows say of their links.
 func (c *inputCheck) check(ctx context.Context, run uint64) (err error) {
-	again := c.run.mapping != "" && !c.joins && !slices.ContainsFunc(c.inputs.paths, onlyOnce) && !c.run.codes.anyMany()
+	again := c.run.mapping != "" && !c.joins && !slices.ContainsFunc(c.inputs.paths, onlyOnce) && !c.run.anyMany()
 	if again || c.reports.broken.Load() {
 		input, err := c.read(ctx, true)
 		if err != nil {
@@ -142,7 +142,8 @@ func (c *inputCheck) fileRun(ctx context.Context) error {
 		}
 		if source, ok := sources[r.Source]; ok && c.isRow(source, r.Row) {
 			code, _, _ := cells.code(r, source)
-			s.rejected(source, r, code.Text, cells.workspace(r, source, code))
+			variant, _ := c.run.variantOf(r)
+			s.rejected(source, r, c.run.keyOfReject(variant, code.Text), cells.workspace(r, source, code))
 		}
 	}
 	return nil

@@ -45,6 +45,10 @@ type replayer struct {
 func (w *replayer) batch(b *source.Batch) {
 	w.columns.Of(b)
 	for i, row := range b.Rows {
+		if w.run.terms.Campaign != nil {
+			w.variants(i, row, b.Offsets[i])
+			continue
+		}
 		if w.codes = w.in.Codes(w.codes[:0], w.columns, i); len(w.codes) == 0 {
 			w.row(i, row, b.Offsets[i], columns.Code{Domain: w.in.Domain(w.cellOf(i))})
 		}
@@ -76,22 +80,49 @@ func (w *replayer) row(i int, row, offset int64, code columns.Code) {
 		s.linked, s.rejected = w.refused(i, row, offset, original, workspace, code)
 	}
 	if s.linked {
-		w.cells = w.cells[:0]
-		for _, c := range w.layout.Carried {
-			w.cells = append(w.cells, w.sums.written(w.columns.Cell(c, i)))
-		}
-		w.text = w.text[:0]
-		if flags := w.run.ruling.flags; flags != nil {
-			w.hand.Number, w.hand.Cell = row, w.cellOf(i)
-			_, _ = w.run.judge.Params(&w.run.judged[w.number], &w.hand)
-			w.text = flags.Identity.AppendParts(w.text, &w.hand.Params)
-			if w.sums.writer != nil && w.joins {
-				s.said = w.hand.Params.Append(nil)
-			}
-		}
-		s.link = w.sums.link(w.sums.written(original), w.sums.written(workspace), w.cells, code.Text, w.text)
+		w.link(&s, i, row, original, nil, workspace, code.Text)
 	}
 	w.sums.file(w.number, row, code.Text, workspace, s)
+}
+
+// link sums a row as a link; of a campaign it has the URL of the input beside that of the variant.
+func (w *replayer) link(s *rowSums, i int, row int64, original, input, workspace, code []byte) {
+	w.cells = w.cells[:0]
+	for _, c := range w.layout.Carried {
+		w.cells = append(w.cells, w.sums.written(w.columns.Cell(c, i)))
+	}
+	w.text = w.text[:0]
+	if flags := w.run.ruling.flags; flags != nil {
+		w.hand.Number, w.hand.Cell = row, w.cellOf(i)
+		_, _ = w.run.judge.Params(&w.run.judged[w.number], &w.hand)
+		w.text = flags.Identity.AppendParts(w.text, &w.hand.Params)
+		if w.sums.writer != nil && w.joins {
+			s.said = w.hand.Params.Append(nil)
+		}
+	}
+	s.link = w.sums.link(w.sums.written(original), input, w.sums.written(workspace), w.cells, code, w.text)
+}
+
+// variants computes the variants of a row of a campaign again, or its reject.
+func (w *replayer) variants(i int, row, offset int64) {
+	r, input := &w.hand, w.columns.URL(w.in.URLs, i)
+	workspace := w.run.workspaceOf(w.columns.Cell(w.in.Workspace, i), w.in.Domain(w.cellOf(i)))
+	r.Number, r.Original, r.Workspace, r.Code, r.Domain, r.Cell, r.Canonical = row, input, workspace, nil, w.in.Domain(w.cellOf(i)), w.cellOf(i), r.Canonical[:0]
+	reason, _ := w.run.judgeRow(w.number, r, 0)
+	rejected := func(reason string) parts {
+		w.cells = w.layout.Append(w.cells[:0], input, w.columns.Cell(w.in.Workspace, i), func(n int) []byte { return w.columns.Cell(w.layout.Carried[n], i) })
+		return w.sums.reject(reason, "", offset, nil, w.cells)
+	}
+	if reason != "" {
+		w.sums.file(w.number, row, nil, workspace, rowSums{input: true, rejected: rejected(reason)})
+		return
+	}
+	late := rejected(outcome.CodeSpaceExhausted)
+	for r.Canonical = r.Canonical[:0]; w.run.judge.Variant(r); r.Canonical = r.Canonical[:0] {
+		s := rowSums{input: true, linked: true, rejected: late}
+		w.link(&s, i, row, r.Original, input, workspace, nil)
+		w.sums.file(w.number, row, variantKey(r.Variants.Number()), workspace, s)
+	}
 }
 
 // refused returns the sum of a row as a reject: for its reason, or, if it has none, as one

@@ -55,13 +55,13 @@ func (s *rowHasher) sum(cells ...[]byte) uint64 {
 	return maphash.Bytes(s.by.seed, s.buf)
 }
 
-// link sums a row of the mapping, which has these parts of its identity. Its cells are as written
+// link sums a row of the mapping, which has these parts of its identity, and of a campaign the URL of the input. Its cells are as written
 // returns them.
-func (s *rowHasher) link(original, workspace []byte, carried [][]byte, code, identity []byte) parts {
+func (s *rowHasher) link(original, input, workspace []byte, carried [][]byte, code, identity []byte) parts {
 	if !s.by.run.terms.Carry {
 		carried = nil
 	}
-	return parts{s.sum(original), s.sum(workspace), s.sum(carried...), s.sum(code), maphash.Bytes(s.by.seed, identity)}
+	return parts{s.sum(original, input), s.sum(workspace), s.sum(carried...), s.sum(code), maphash.Bytes(s.by.seed, identity)}
 }
 
 // reject sums a reject. Its detail counts only if the row could not be split and this version
@@ -101,7 +101,7 @@ func (s *rowHasher) written(cell []byte) []byte {
 
 // row files a row of the mapping. Said is as of rowSums.
 func (s *rowHasher) row(l *link, said []byte) {
-	s.file(l.source, l.Row.Row, l.Legacy, l.Workspace, rowSums{linked: true, link: s.link(l.Original, l.Workspace, l.Carried, l.Legacy, l.parts), said: said})
+	s.file(l.source, l.Row.Row, s.by.run.keyOf(l), l.Workspace, rowSums{linked: true, link: s.link(l.Original, l.InputURL, l.Workspace, l.Carried, l.Legacy, l.parts), said: said})
 }
 
 // rejected files a reject of the run.
@@ -128,7 +128,7 @@ func (s *rowHasher) file(source int, row int64, code, workspace []byte, sum rowS
 		return
 	}
 	variant := uint64(0)
-	if s.by.run.codes.many(source) {
+	if s.by.run.many(source) {
 		if variant = s.sum(code); s.by.run.terms.Beyond.ByDomain() {
 			variant += 3 * s.sum(workspace)
 		}

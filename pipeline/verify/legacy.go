@@ -37,7 +37,7 @@ func (r *run) readCodes(bad func(field string, expected, got any)) {
 	r.codes.own = report.Columns(r.terms.Columns(r.coding.spec.Counts, m.Rules != nil))
 	r.codes.added = r.codes.own.Added()
 	r.readMigration(bad)
-	if c.mode == legacy.Off && r.terms.Beyond == nil && r.ruling.flags == nil {
+	if c.mode == legacy.Off && r.terms.Beyond == nil && r.ruling.flags == nil && r.terms.Campaign == nil {
 		return
 	}
 	for i := range m.Inputs {

@@ -41,7 +41,7 @@ func TestVerifyLongestFinding(t *testing.T) {
 
 // The least memory that can be asked for is a bound, too.
 func TestVerifyLeastMemory(t *testing.T) {
-	sorts := newSorters(&Config{Memory: 1, TempDir: t.TempDir()}, new(run))
+	sorts := newSorters(&Config{Memory: 1, TempDir: t.TempDir()}, &run{terms: &terms.Terms{}})
 	s := sorts.claims
 	w := s.NewWriter()
 	for range 100 {

@@ -60,15 +60,17 @@ func understand(m *manifest.Manifest, found *findings) (r *run, ok bool) {
 	r.readCodes(bad)
 	r.findParams()
 	r.setJudge()
+	r.readCampaign(bad)
 	r.readFiles(told.ReportFormat, bad)
-	exceeded := told.MaxRejects.Exceeded(m.Counts) || r.codes.conflict == legacy.Fail && m.Reasons[outcome.CodeTaken] > 0
+	least, most := r.limited()
+	exceeded := told.MaxRejects.Exceeded(least) || r.codes.conflict == legacy.Fail && m.Reasons[outcome.CodeTaken] > 0
 	all := m.Counts.Rejected == m.Counts.Read && m.Counts.Read > 0 // earlier versions wrote a mapping then
 	rows := m.Inputs.Rows()
 	unexpected := told.ExpectRows != 0 && told.ExpectRows != rows
 	if r.mapping != "" && unexpected {
 		found.wrong(BadManifest, "options.expect_rows", rows, told.ExpectRows)
 	}
-	if r.mapping != "" && exceeded || r.noMapping && !exceeded && !all && !unexpected {
+	if r.mapping != "" && exceeded || r.noMapping && !exceeded && !all && !unexpected && !told.MaxRejects.Exceeded(most) {
 		found.wrong(BadManifest, "options.max_rejects", "a limit that the rejects exceed if, and only if, there is no mapping", told.MaxRejects.String())
 	}
 	return r, ok

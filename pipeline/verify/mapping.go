@@ -122,6 +122,9 @@ func (c *mappingCheck) newChecker(m *readback.Mapping) *rowChecker {
 		codes: newCodeChecker(c.run, rows.codes, c.findings), cells: cells, told: cells.told,
 		claims: newClaimer(c.run, rows.codes, groups, c.sorts.claims), wanted: newWantWriter(c.run, groups, c.seed, c.sorts.stored),
 		numbers: newNumberWriter(groups, c.sorts.numbered), tally: tally{digest: report.RowDigest{Columns: c.run.codes.own}}}
+	if p := c.run.terms.Campaign; p != nil {
+		w.variants = &variantChecker{plan: p, row: p.NewRow(), to: c.sorts.newVariantWriter()}
+	}
 	if !c.joins {
 		w.held = newHeldWriter(c.run, groups, c.sorts.held)
 	}
@@ -209,6 +212,10 @@ func keep(r *readback.MappingRow) {
 			cell := c.Text(&r.Row)
 			*cell = bytes.Clone(*cell)
 		}
+	}
+	r.Values = slices.Clone(r.Values)
+	for i := range r.Values {
+		r.Values[i] = bytes.Clone(r.Values[i])
 	}
 	r.Carried = slices.Clone(r.Carried)
 	for i := range r.Carried {

@@ -52,7 +52,7 @@ func (o rowOrder) same(old, r *link) int {
 		}
 	}
 	if c == 0 && sure && o.run.terms.Carry { // otherwise the order may come from cells that the mapping does not have
-		c = cmp.Or(cmp.Compare(old.source, r.source), cmp.Compare(old.Row.Row, r.Row.Row), 1)
+		c = cmp.Or(cmp.Compare(old.source, r.source), cmp.Compare(old.Row.Row, r.Row.Row), cmp.Compare(old.Variant, r.Variant), 1)
 	}
 	return c
 }

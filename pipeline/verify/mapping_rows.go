@@ -21,10 +21,11 @@ type rowChecker struct {
 	cells    *cellChecker
 	told     *told // that of cells
 	claims   *claimer
-	wanted   *wantWriter   // nil: the store is not compared
-	held     *heldWriter   // nil: rows are not held against links, or only the inputs tell what they say
-	numbers  *numberWriter // nil: the scheme has no counter
-	sums     *rowHasher    // nil: the inputs are not read again
+	wanted   *wantWriter     // nil: the store is not compared
+	held     *heldWriter     // nil: rows are not held against links, or only the inputs tell what they say
+	variants *variantChecker // nil: a row is one link
+	numbers  *numberWriter   // nil: the scheme has no counter
+	sums     *rowHasher      // nil: the inputs are not read again
 	tally    tally
 	canon    []byte
 	text     []byte
@@ -85,6 +86,11 @@ func (w *rowChecker) checkRow() {
 		w.found(BadCanonical, "canonical_url", string(w.canon), string(r.Canonical))
 	}
 	w.checkShortURL(r)
+	if w.variants != nil {
+		if column, expected, got := w.variants.check(r); column != "" {
+			w.found(BadVariant, column, expected, got)
+		}
+	}
 	if w.run.coding.spec.Counts && r.Salt >= 0 {
 		w.found(BadSalt, "salt", "", saltText(r.Salt))
 	}

@@ -102,6 +102,7 @@ type rejectChecker struct {
 	held     *heldWriter // nil: rows are not held against links
 	sums     *rowHasher  // nil: the inputs are not read again
 	dead     deadURLs
+	variants *variantWriter // nil: a row is one link
 	told     told
 	reasons  map[string]int64
 	before   place
@@ -127,6 +128,7 @@ func (c *rejectCheck) newChecker(columns []string) *rejectChecker {
 	if c.sums != nil {
 		w.sums = c.sums.newHasher()
 	}
+	w.variants = c.sorts.newVariantWriter()
 	return w
 }
 
@@ -144,11 +146,18 @@ func (w *rejectChecker) check(row int64, r *outcome.Reject) {
 	}
 	w.checkPlace(r, i)
 	code := w.legacy(r, i)
+	variant, bare := w.run.variantOf(r)
+	if w.variants != nil {
+		w.variants.file(i, r.Row, variant, false)
+	}
 	if w.sums != nil {
 		w.books.rejected[i].add(r.Row)
-		w.sums.rejected(i, r, code.Text, w.cells.workspace(r, i, code))
+		w.sums.rejected(i, r, w.run.keyOfReject(variant, code.Text), w.cells.workspace(r, i, code))
 	}
-	reason, detail := w.reason(r, i, code)
+	reason, detail := w.reason(r, i, code, variant, bare)
+	if variant > 0 && detail != "" {
+		detail = outcome.VariantDetail(int(variant), detail)
+	}
 	if reason != r.Reason {
 		w.found(BadReason, "reason", reason, r.Reason)
 	} else if detail != r.Detail && detail != "" && w.version == w.run.manifest.Version {
@@ -162,7 +171,7 @@ func (w *rejectChecker) checkPlace(r *outcome.Reject, i int) {
 	text := isText(w.run.manifest.Inputs[i].Format)
 	old := w.before
 	same, again := i == old.source, false
-	if again = same && r.Row == old.row && w.run.codes.many(i); again && r.Offset == old.offset {
+	if again = same && r.Row == old.row && w.run.many(i); again && r.Offset == old.offset {
 		return
 	}
 	switch {
@@ -176,7 +185,8 @@ func (w *rejectChecker) checkPlace(r *outcome.Reject, i int) {
 
 // reason returns why a run rejects the row. If that cannot be told from the reject, it is the
 // reason that the reject has, without a detail.
-func (w *rejectChecker) reason(r *outcome.Reject, i int, code columns.Code) (reason, detail string) {
+// Of a variant, bare is the detail without its number.
+func (w *rejectChecker) reason(r *outcome.Reject, i int, code columns.Code, variant int64, bare string) (reason, detail string) {
 	in := &w.run.manifest.Inputs[i]
 	blank := !slices.ContainsFunc(r.Cells, func(cell []byte) bool { return len(cell) > 0 })
 	if unsplit(r.Reason) || len(r.Raw) > 0 {
@@ -195,7 +205,10 @@ func (w *rejectChecker) reason(r *outcome.Reject, i int, code columns.Code) (rea
 	row := &w.hand
 	row.Number, row.Original, row.Workspace, row.Code, row.Domain, row.Cell = r.Row, original, workspace, code.Text, code.Domain, cell
 	row.Canonical, row.Reserved = w.canon[:0], r.Reason == outcome.CodeReserved && w.run.codes.reserved
-	reason, detail = w.run.judge.Row(&w.run.judged[i], row)
+	reason, detail = w.run.judgeRow(i, row, variant)
+	if reason == "" && w.run.terms.Campaign != nil && len(row.Canonical) == 0 {
+		return "", "" // the row has no such variant
+	}
 	w.canon = row.Canonical
 	if row.Placed {
 		w.told.damaged.Add(code.Text, record.Place{Source: i, Row: r.Row})
@@ -204,7 +217,7 @@ func (w *rejectChecker) reason(r *outcome.Reject, i int, code columns.Code) (rea
 		return reason, detail
 	}
 	if in := w.run.codes.input(i); w.run.terms.Beyond != nil && in != nil {
-		w.told.along.Add(w.run.migration.along[i], w.run.terms.Beyond, &along.Row{At: record.Place{Source: i, Row: r.Row}, Original: original, Domain: code.Domain, Found: row.Found, Cell: cell})
+		w.told.along.Add(w.run.migration.along[i], w.run.terms.Beyond, &along.Row{At: record.Place{Source: i, Row: r.Row}, Original: row.Original, Domain: code.Domain, Found: row.Found, Cell: cell})
 	}
 	if w.run.ruling.flags != nil {
 		w.parts = w.run.ruling.flags.Identity.AppendParts(w.parts[:0], &row.Params)
@@ -213,7 +226,7 @@ func (w *rejectChecker) reason(r *outcome.Reject, i int, code columns.Code) (rea
 		if code.Text != nil && w.run.codes.conflict == legacy.Generate {
 			w.told.perhaps++
 		}
-		return r.Reason, w.refuse(r, workspace, &row.Params)
+		return r.Reason, w.refuse(r.Reason, bare, workspace, &row.Params)
 	}
 	if code.Text != nil && w.run.codes.mode.Keeps() {
 		w.told.conflicts++
@@ -241,10 +254,10 @@ func isShort(r *outcome.Reject) bool {
 }
 
 // refuse files a reject because of what its link is, and returns its detail.
-func (w *rejectChecker) refuse(r *outcome.Reject, workspace []byte, p *rules.Params) (detail string) {
+func (w *rejectChecker) refuse(reason, said string, workspace []byte, p *rules.Params) (detail string) {
 	h := heldRow{Params: *p, number: w.number, reject: true}
-	if h.result.Reason, _ = rules.ParseReason(r.Reason); h.result.Reason == rules.ForDrift {
-		h.result.Differs = drifts[r.Detail]
+	if h.result.Reason, _ = rules.ParseReason(reason); h.result.Reason == rules.ForDrift {
+		h.result.Differs = drifts[said]
 	}
 	if h.result.RefusesAll() {
 		w.dead.add(w.canon, workspace, w.parts, h.result.Reason)

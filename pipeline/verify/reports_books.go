@@ -58,7 +58,7 @@ func (b *books) account(here spot, name string, source int, row int64) bool {
 	case row < 1 || row > b.seen[source].records:
 		here.wrong(BadSource, "row", fmt.Sprint("1 to ", b.seen[source].records), fmt.Sprint(row))
 	default:
-		if isNew := b.seen[source].add(row); b.run.codes.many(source) {
+		if isNew := b.seen[source].add(row); b.run.many(source) {
 			b.variants[source].Add(1)
 		} else if !isNew {
 			b.repeated[source].add(row)
@@ -97,7 +97,7 @@ func (b *balance) checkBlank(in *manifest.Input, missing int64) {
 func (b *balance) check() {
 	var read int64
 	for i, in := range b.run.manifest.Inputs {
-		if b.run.codes.many(i) { // that no variant is missing only the input tells
+		if b.run.many(i) { // that no variant is missing only the input tells
 			read += b.books.variants[i].Load()
 		} else {
 			read += in.Records - in.BlankRows
@@ -118,7 +118,7 @@ func (b *balance) check() {
 		b.findings.faults.count(RowMissing, missing-int64(listed))
 	}
 	c := b.run.manifest.Counts
-	if c.Read != read && !(b.run.mapping == "" && b.run.codes.anyMany()) {
+	if c.Read != read && !(b.run.mapping == "" && b.run.anyMany()) {
 		b.findings.wrong(BadCount, "counts.read", read, c.Read)
 	}
 	if sum := c.Created + c.Existing + c.Duplicate + c.Rejected; c.Read != sum {

@@ -20,6 +20,7 @@ type sorters struct {
 	stored   *extsort.Sorter // links and owners that the store must have; nil: the store is not compared
 	sorted   *extsort.Sorter // rows of a mapping that is in the order of the input; nil: it is in the order of the sort
 	held     *extsort.Sorter // see heldRow; nil: rows were not held against links
+	variants *extsort.Sorter // see variantWriter; nil: a row is one link
 	numbered *extsort.Sorter // of rows, as of numberWriter; nil: the scheme has no counter
 }
 
@@ -35,6 +36,9 @@ func newSorters(cfg *Config, run *run) *sorters {
 	}
 	if cfg.Store != nil {
 		s.stored = s.new(compareClaims)
+	}
+	if run.terms.Campaign != nil {
+		s.variants = extsort.NewByKey(extsort.Config{Memory: s.memory, TempDir: s.tempDir})
 	}
 	if run.coding.spec.Counts && run.mapping != "" {
 		s.numbered = s.new(compareNumbered)
@@ -65,7 +69,7 @@ func writer(s *extsort.Sorter) *extsort.Writer {
 // close deletes what the sorts have on disk.
 func (s *sorters) close() error {
 	var errs []error
-	for _, s := range []*extsort.Sorter{s.claims, s.stored, s.sorted, s.held, s.numbered} {
+	for _, s := range []*extsort.Sorter{s.claims, s.stored, s.sorted, s.held, s.numbered, s.variants} {
 		if s != nil {
 			errs = append(errs, s.Close())
 		}

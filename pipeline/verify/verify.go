@@ -206,6 +206,11 @@ func (v *verifier) all(ctx context.Context) error {
 	if err := v.rowsHeld(ctx); err != nil {
 		return err
 	}
+	if v.sorts.variants != nil {
+		if err := verifyVariants(ctx, v.sorts.variants, v.run, !v.broken(), v.findings); err != nil {
+			return err
+		}
+	}
 	v.balance(&rows).check()
 	if v.run.mapping != "" {
 		if err := v.owners(&rows).check(ctx); err != nil {
