@@ -70,6 +70,8 @@ type PreviewResult struct {
 	Examples [ExampleCount]*PreviewRow // of each the first in the order of the input; nil: none
 	Refused  *TooManyRejectsError      // why the run would store nothing; nil: it would
 
+	Tagged *manifest.Noted // rows whose own URL has a parameter of the campaign; nil: none
+
 	Seen         hygiene.Set   // kinds of links that columns or options tell
 	URLs         int64         // different ones of the accepted rows, each with its workspace
 	Alternatives []Alternative // options that would make that number another
@@ -85,9 +87,10 @@ type Alternative struct {
 // tracking are the parameters of usual campaign tools.
 const tracking = "utm_*,gclid,fbclid"
 
-// alternatives returns the options that are compared with a profile, and the profiles that they
+// alternatives returns the options that are compared with the profile of a run, and the profiles that they
 // make of it.
-func alternatives(p canon.Profile) (list []Alternative, profiles []canon.Profile) {
+func alternatives(c *Config) (list []Alternative, profiles []canon.Profile) {
+	p := c.Profile
 	if !p.KeepFragment {
 		with := p
 		with.KeepFragment = true
@@ -96,13 +99,21 @@ func alternatives(p canon.Profile) (list []Alternative, profiles []canon.Profile
 	if p.StripParams == (canon.StripParams{}) {
 		with := p
 		with.StripParams, _ = canon.ParseStripParams(tracking)
+		if c.Campaign != nil && c.Campaign.Stripped(with.StripParams) != "" {
+			return list, profiles
+		}
 		list, profiles = append(list, Alternative{Option: "--strip-params '" + tracking + "'"}), append(profiles, with)
 	}
 	return list, profiles
 }
 
-// FirstRows is the number of rows that a preview shows.
-const FirstRows = 5
+// FirstRows is the number of rows that a preview shows. Of a campaign it shows FirstVariants of
+// FirstExpanded rows.
+const (
+	FirstRows     = 5
+	FirstExpanded = 3
+	FirstVariants = 10
+)
 
 // The examples of a preview.
 const (
@@ -130,10 +141,20 @@ type PreviewRow struct {
 	Kind       string        `json:"kind,omitempty"`      // with legacy.Keep and Both
 	Outcome    string        `json:"outcome"`             // of package outcome, or "rejected"
 	Change     string        `json:"change,omitempty"`    // with link rules
+	Variant    int64         `json:"variant,omitempty"`   // of a campaign
+	Values     []Value       `json:"values,omitempty"`    // of the parameters that it has
 	Reason     string        `json:"reason,omitempty"`    // of a reject
 	Detail     string        `json:"detail,omitempty"`
 
 	canonical string
+}
+
+// A Value is that of a parameter of a variant.
+type Value struct {
+	Name  string        `json:"name"`
+	Value manifest.Text `json:"value"`
+	// Constant says that all rows have it in this variant.
+	Constant bool `json:"constant"`
 }
 
 // Preview does all that a run does before it stores or writes anything, and tells what would
@@ -150,7 +171,7 @@ func Preview(ctx context.Context, cfg Config) (*PreviewResult, error) {
 	p := &preview{job: newJob(&cfg)}
 	p.result.AsOf = asOf(&cfg, p.meter.started)
 	var profiles []canon.Profile
-	p.made.Alternatives, profiles = alternatives(cfg.Profile)
+	p.made.Alternatives, profiles = alternatives(&cfg)
 	p.others = &intake.Others{Profiles: profiles, Sorter: p.sorter(p.budget.others, 1)}
 	err = p.do(ctx)
 	p.made.Result = p.result
@@ -230,7 +251,7 @@ func (p *preview) attempt(ctx context.Context) (err error) {
 
 // count counts what would be written and takes examples of it.
 func (p *preview) count(ctx context.Context, settled *settle.Settlement) error {
-	all := &sample{keeps: p.rows.Claims != nil, both: p.cfg.Legacy == legacy.Both, fold: p.cfg.Codes.Fold}
+	all := &sample{campaign: p.cfg.Campaign, keeps: p.rows.Claims != nil, both: p.cfg.Legacy == legacy.Both, fold: p.cfg.Codes.Fold}
 	written, err := emit.Sorted(ctx, p.rows, settled, all, report.NewCollisions(io.Discard, false, false), nil,
 		emit.Config{Workers: p.cfg.Workers, NoCarry: true, Written: &p.cfg.Status.Written, Columns: p.columns(), Profile: p.cfg.Profile, AsOf: p.result.AsOf.Unix()})
 	if err != nil {
@@ -259,11 +280,15 @@ func (p *preview) count(ctx context.Context, settled *settle.Settlement) error {
 		return err
 	}
 	p.result.Reasons, p.result.MergedDiffers = reasons(p.rows, settled), written.Merged
+	p.result.Campaign, p.made.Tagged = describeCampaign(p.rows), noted(p.rows, &p.rows.Tagged)
 	p.result.Legacy = describeLegacy(p.cfg, p.rows, settled, written.Aliases)
 	p.result.Migration = describeMigration(p.cfg, p.rows, p.result.Reasons)
 	p.result.Rules, p.result.Stays = describeRules(p.ruled, &written.Changes), stays(&written.Existing)
 	p.made.First, p.made.Examples = all.first, all.examples
 	p.made.Kept, p.made.Generated, p.made.Aliases = all.kept, all.generated, all.aliases
+	if p.limited, err = p.byInputRow(ctx, settled); err != nil {
+		return err
+	}
 	if p.mayNotStore(settled) {
 		p.made.Refused = p.tooMany(settled, &first)
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/linkforge/bulk/pipeline/campaign"
 	"github.com/linkforge/bulk/pipeline/legacy"
 	"github.com/linkforge/bulk/pipeline/manifest"
 	"github.com/linkforge/bulk/pipeline/outcome"
@@ -15,16 +16,19 @@ import (
 // A sample is a report.Mapping that counts links and keeps a few rows, rather than write them. It
 // is also a block of one.
 type sample struct {
-	keeps    bool         // legacy codes are kept
-	both     bool         // and each link has a generated code
-	fold     bool         // and those that differ only in case are one
-	first    []PreviewRow // the first rows in the order of the input, in this order, at most FirstRows
+	campaign *campaign.Plan // nil: a row is one link
+	keeps    bool           // legacy codes are kept
+	both     bool           // and each link has a generated code
+	fold     bool           // and those that differ only in case are one
+	first    []PreviewRow   // the first rows in the order of the input, in this order, at most FirstRows; of a campaign as of trim
 	examples [ExampleCount]*PreviewRow
 
 	kept, generated, aliases int64 // as of PreviewResult
 }
 
-func (s *sample) Block() report.Block { return &sample{keeps: s.keeps, both: s.both, fold: s.fold} }
+func (s *sample) Block() report.Block {
+	return &sample{campaign: s.campaign, keeps: s.keeps, both: s.both, fold: s.fold}
+}
 
 func (s *sample) Write(block report.Block) error {
 	b := block.(*sample)
@@ -44,7 +48,7 @@ func (s *sample) Close() error { return nil }
 func (s *sample) Abandon()     {}
 
 func (s *sample) Append(r *report.Row) {
-	if len(s.first) < FirstRows || comparePlace(r, &s.first[FirstRows-1]) < 0 {
+	if most := s.most(); len(s.first) < most || comparePlace(r, &s.first[most-1]) < 0 {
 		s.addFirst(s.row(r))
 	}
 	switch created := r.Outcome == outcome.Created; {
@@ -84,7 +88,36 @@ func (s *sample) example(number int, r *report.Row) {
 func (s *sample) addFirst(row *PreviewRow) {
 	i, _ := slices.BinarySearchFunc(s.first, row, func(a PreviewRow, b *PreviewRow) int { return compareRows(&a, b) })
 	s.first = slices.Insert(s.first, i, *row)
-	s.first = s.first[:min(len(s.first), FirstRows)]
+	s.trim()
+}
+
+// most is how many of the first rows there are at most.
+func (s *sample) most() int {
+	if s.campaign != nil {
+		return FirstExpanded * FirstVariants
+	}
+	return FirstRows
+}
+
+// trim leaves the first rows; of a campaign, the first variants of the first rows of the input.
+func (s *sample) trim() {
+	if s.campaign == nil {
+		s.first = s.first[:min(len(s.first), FirstRows)]
+		return
+	}
+	kept, rows, variants := s.first[:0], 0, 0
+	for i, row := range s.first {
+		if i == 0 || row.Source != kept[len(kept)-1].Source || row.Row != kept[len(kept)-1].Row {
+			rows, variants = rows+1, 0
+		}
+		if rows > FirstExpanded {
+			break
+		}
+		if variants++; variants <= FirstVariants {
+			kept = append(kept, row)
+		}
+	}
+	s.first = kept
 }
 
 // row copies a row.
@@ -92,6 +125,14 @@ func (s *sample) row(r *report.Row) *PreviewRow {
 	row := &PreviewRow{
 		Source: manifest.Text(r.Source), Row: r.Row, Workspace: manifest.Text(r.Workspace), URL: manifest.Text(r.Original),
 		LegacyCode: manifest.Text(r.Legacy), Code: manifest.Text(r.Code), Outcome: r.Outcome.String(), Change: r.Rules.Change.String(), canonical: string(r.Canonical),
+	}
+	if s.campaign != nil {
+		row.Variant = r.Variant
+		for n, name := range s.campaign.Names() {
+			if r.Values[n] != nil {
+				row.Values = append(row.Values, Value{name, manifest.Text(r.Values[n]), s.campaign.IsConstant(r.Variant, n)})
+			}
+		}
 	}
 	if s.keeps {
 		row.Kind = r.Kind()
@@ -104,9 +145,9 @@ func (s *sample) row(r *report.Row) *PreviewRow {
 
 // comparePlace orders rows as in the input; several that one of the input became, by their codes.
 func comparePlace(a *report.Row, b *PreviewRow) int {
-	return cmp.Or(strings.Compare(a.Source, string(b.Source)), cmp.Compare(a.Row, b.Row), strings.Compare(string(a.Legacy), string(b.LegacyCode)))
+	return cmp.Or(strings.Compare(a.Source, string(b.Source)), cmp.Compare(a.Row, b.Row), cmp.Compare(a.Variant, b.Variant), strings.Compare(string(a.Legacy), string(b.LegacyCode)))
 }
 
 func compareRows(a, b *PreviewRow) int {
-	return cmp.Or(strings.Compare(string(a.Source), string(b.Source)), cmp.Compare(a.Row, b.Row), strings.Compare(string(a.LegacyCode), string(b.LegacyCode)))
+	return cmp.Or(strings.Compare(string(a.Source), string(b.Source)), cmp.Compare(a.Row, b.Row), cmp.Compare(a.Variant, b.Variant), strings.Compare(string(a.LegacyCode), string(b.LegacyCode)))
 }

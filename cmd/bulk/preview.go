@@ -220,7 +220,7 @@ func (f *forecast) account() *account.Account {
 	p := account.Preview{
 		Run: account.Run{
 			Manifest: manifest.Manifest{Counts: manifest.Counts(f.Counts), LinksCreated: &f.LinksCreated, Reasons: f.Reasons, MergedDiffers: f.MergedDiffers,
-				Legacy: f.Legacy, Rules: f.Rules, Migration: f.allKinds()},
+				Legacy: f.Legacy, Rules: f.Rules, Migration: f.allKinds(), Campaign: f.Campaign},
 			Terms: f.o.terms(), Stays: f.Stays, Dates: f.Dates, Nones: f.Nones, BlankRows: f.BlankRows, Store: f.o.StoreName, NewStore: f.o.newStore, Workspaces: f.Workspaces, Fresh: f.Fresh,
 			Rejected: map[string]account.Example{}, ExitCode: f.code, Command: f.command,
 		},
@@ -229,6 +229,14 @@ func (f *forecast) account() *account.Account {
 	}
 	for _, a := range f.Alternatives {
 		p.Alternatives = append(p.Alternatives, account.Alternative(a))
+	}
+	if t := f.Tagged; t != nil {
+		p.Tagged = &account.Example{Source: string(t.Source), Row: t.Row, Text: string(t.Text)}
+	}
+	if plan := f.o.Config.Campaign; plan != nil {
+		for _, set := range plan.Sets() {
+			p.Sets = append(p.Sets, account.Part{Name: set.Name, Count: set.Combinations})
+		}
 	}
 	for i, row := range f.Examples {
 		if row != nil && (f.Legacy != nil || i != pipeline.ExampleWithoutCode) {

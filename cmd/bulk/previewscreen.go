@@ -83,7 +83,7 @@ func form(in *pipeline.Input) string {
 
 // rows lists the first rows.
 func (f *forecast) rows(s *screen) {
-	table := []column{{title: "INPUT", text: true, drop: 3}, {title: "ROW", number: true}, {title: "URL", text: true}, {title: "OLD CODE", text: true, drop: 2}, {title: "CODE", text: true, drop: 1},
+	table := []column{{title: "INPUT", text: true, drop: 3}, {title: "ROW", number: true}, {title: "VARIANT", text: true}, {title: "URL", text: true}, {title: "OLD CODE", text: true, drop: 2}, {title: "CODE", text: true, drop: 1},
 		{title: "OUTCOME", text: true}}
 	for i := range f.First {
 		row := &f.First[i]
@@ -97,12 +97,15 @@ func (f *forecast) rows(s *screen) {
 		if row.Change != "" {
 			what += ", " + row.Change
 		}
-		for i, cell := range []string{string(row.Source), thousands(row.Row), redacted(row.URL), redacted(row.LegacyCode), redacted(row.Code), what} {
+		for i, cell := range []string{string(row.Source), thousands(row.Row), variant(row), redacted(row.URL), redacted(row.LegacyCode), redacted(row.Code), what} {
 			table[i].cells = append(table[i].cells, cell)
 		}
 	}
 	if f.Legacy == nil {
-		table = slices.Delete(table, 3, 4)
+		table = slices.Delete(table, 4, 5)
+	}
+	if f.Campaign == nil {
+		table = slices.Delete(table, 2, 3)
 	}
 	if len(f.Inputs) == 1 {
 		table = table[1:]
@@ -111,6 +114,22 @@ func (f *forecast) rows(s *screen) {
 		writeTable(s, s.most, table) // into memory
 		s.WriteString("\n")
 	}
+}
+
+// variant is the number of a variant and its values; what all rows have stands in quotes.
+func variant(row *pipeline.PreviewRow) string {
+	if row.Variant == 0 {
+		return ""
+	}
+	text := thousands(row.Variant)
+	for _, v := range row.Values {
+		value := string(v.Value)
+		if v.Constant {
+			value = "'" + value + "'"
+		}
+		text += " " + v.Name + "=" + value
+	}
+	return text
 }
 
 // texts returns the names of columns.

@@ -16,6 +16,8 @@ type Preview struct {
 	Examples                 map[string]Example // by what the rows would become: kept, generated, alias, existing, duplicate, conflict, without_code, or a change
 	Seen                     hygiene.Set        // kinds of links that columns or options tell
 	Policy                   hygiene.Policy
+	Tagged                   *Example           // a row whose own URL has a parameter of the campaign; nil: none
+	Sets                     []Part             // of the campaign, with their combinations
 	Conflicting              bool // the run would be refused for conflicts over codes
 	Links                    bool // what is counted as different URLs are links, which have more of an identity
 	URLs                     int64
@@ -35,6 +37,8 @@ func (p *Preview) Account() *Account {
 	keeps := p.Mode.Keeps()
 	c := p.Counts
 	a.add(Fact{In: "counts", Key: "read", Name: "rows", Noun: "row", Value: c.Read, Zero: true})
+	a.add(p.campaign(p.Tagged)...)
+	a.add(p.sets()...)
 	a.add(p.created(keeps)...)
 	a.add(Fact{Key: "reasons", Log: "-", Full: Empty{}})
 	a.add(p.with("existing", Fact{In: "counts", Key: "existing", Name: "rows that the store has already", Noun: "row", Value: c.Existing, Zero: true}),
@@ -66,6 +70,14 @@ func (p *Preview) Account() *Account {
 	a.add(p.urls()...)
 	a.add(p.end()...)
 	return a
+}
+
+// sets tells how many combinations the sets of a campaign have.
+func (p *Preview) sets() []Fact {
+	if len(p.Sets) == 0 {
+		return nil
+	}
+	return []Fact{{Key: "sets", Name: "combinations by set", Noun: "combination", By: p.Sets, Depth: 1}}
 }
 
 // with gives a fact the example of a name, if there is one.

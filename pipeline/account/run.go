@@ -84,6 +84,7 @@ func (r *Run) Account() *Account {
 		a.add(r.end()...)
 		return a
 	}
+	a.add(r.campaign(nil)...)
 	a.add(r.urls()...)
 	a.add(r.links()...)
 	if r.Legacy != nil {

@@ -102,6 +102,22 @@ func (p *Plan) CheckVariant(number int64, values [][]byte) string {
 	return ""
 }
 
+// IsConstant reports whether a parameter has the same value in a variant, whatever the row.
+func (p *Plan) IsConstant(number int64, param int) bool {
+	b := p.blockOf(number)
+	number -= b.first + 1
+	for _, digits := range [2][]digit{p.common, b.own} {
+		for d := len(digits) - 1; d >= 0; d-- {
+			n := int64(len(digits[d].values))
+			if digits[d].param == param {
+				return p.values[digits[d].values[number%n]].constant
+			}
+			number /= n
+		}
+	}
+	return false
+}
+
 // blockOf returns the block that has a variant.
 func (p *Plan) blockOf(number int64) *block {
 	low, high := 0, len(p.blocks)
