@@ -11,17 +11,33 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// campaignHelp is a part of the help of bulk run and bulk preview.
-const campaignHelp = `Campaigns: --expand makes several links of each row, one for each combination
-of parameters:
+// campaignTopic is the help topic campaigns.
+const campaignTopic = `--expand makes several links of each row: a variant for each combination of
+parameters, which stand in its URL.
   --expand utm_source=mail,social --expand 'utm_campaign=spring {region}'
-Each combination is a variant: the row with these parameters in its URL, in
-place of those that it had. {region} is the cell of the row in the column
-region. --expand-file is a YAML file that says more: sets of values that belong
-together, which sets a row gets (use), one spelling (lower, spaces), and the
-values that are allowed (allow). A row that makes no good variants is rejected
-as a whole. --limit and --max-rejects count rows of the inputs.
-`
+Parameters of these names that the URL has are replaced. {region} is the cell of
+the row in the column region.
+
+--expand-file is a YAML file that can say more:
+  parameters:                    # every combination of these
+    utm_campaign: 'spring {region}'
+    utm_content: [header, footer]
+  sets:                          # values that go together
+    mail: {utm_source: newsletter, utm_medium: email}
+    social:
+      - {utm_source: facebook, utm_medium: [social, paid]}
+      - {utm_source: linkedin, utm_medium: social}
+  use: '{channel}'               # the sets of a row; without use all
+  lower: true                    # values become lower case
+  spaces: dash                   # and spaces dashes
+  allow:                         # all other values are refused
+    utm_medium: [email, social, paid]
+    utm_campaign: {pattern: '[a-z0-9-]{3,40}'}
+
+A row whose cells make no good values is rejected as a whole, as bad_campaign.
+The mapping shows the number of the variant, the URL of the input and a column
+for each parameter. The counts are of variants; --limit, --expect-rows and
+--max-rejects count rows of the inputs. bulk preview shows what comes of it.`
 
 // campaignText has the flags of a campaign.
 type campaignText struct {
@@ -32,9 +48,9 @@ type campaignText struct {
 
 // flags defines the flags of a campaign.
 func (t *campaignText) flags(f *pflag.FlagSet) {
-	f.StringArrayVar(&t.parameters, "expand", nil, "a link of each row for each value: `NAME=VALUE,…`")
+	f.StringArrayVar(&t.parameters, "expand", nil, "a link of each row for each value: `NAME=VALUE`")
 	f.StringVar(&t.file, "expand-file", "", "YAML `FILE` of what links to make of each row")
-	f.Int64Var(&t.most, "max-expand", campaign.DefaultMost, "most combinations, `N` up to 1000000")
+	f.Int64Var(&t.most, "max-expand", campaign.DefaultMost, "most combinations of a row: `N`")
 }
 
 // parse reads them into a configuration.

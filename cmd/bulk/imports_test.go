@@ -80,7 +80,7 @@ var pure = map[string]string{
 	"pipeline/hygiene":  "bytes encoding/hex fmt iter math/bits regexp slices strings time " + module + "canon " + module + "pipeline/legacy " + module + "pipeline/profile",
 	"pipeline/judge":    "bytes unicode/utf8 " + module + "canon " + module + "codegen " + module + "pipeline/campaign " + module + "pipeline/hygiene " + module + "pipeline/legacy " + module + "pipeline/outcome " + module + "pipeline/rules",
 	"pipeline/legacy":   "bufio bytes cmp fmt io regexp strings unicode/utf8",
-	"pipeline/outcome":  "fmt unicode/utf8 " + module + "pipeline/legacy",
+	"pipeline/outcome":  "fmt strconv strings unicode/utf8 " + module + "pipeline/legacy",
 	"pipeline/packed":   "bytes encoding/binary",
 	"pipeline/profile":  "bytes cmp encoding/json slices strconv strings time unicode",
 	"pipeline/record":   "bytes cmp encoding/binary math/bits slices sync sync/atomic " + module + "codegen " + module + "pipeline/legacy " + module + "pipeline/outcome " + module + "pipeline/packed " + module + "pipeline/rules",

@@ -39,6 +39,8 @@ that are about its output are accepted, and mean nothing here.
 
 ` + rulesHelp + `
 
+` + campaignHelp + `
+
 --json prints one object. inputs, counts, links_created, reasons,
 merged_differs, legacy, rules and migration are as in manifest.json, but
 migration has all kinds of --hygiene that columns and flags tell. These are

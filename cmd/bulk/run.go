@@ -57,6 +57,7 @@ type runOptions struct {
 const (
 	legacyHelp    = `Rows of another shortener have codes already (--legacy): bulk help legacy.`
 	migrationHelp = `Its links have titles, dates and passwords: bulk help migration.`
+	campaignHelp  = `Rows may become several links (--expand): bulk help campaigns.`
 	rulesHelp     = `Links may end, and may have an owner (--rules): bulk help rules.`
 	schemeHelp    = `Codes may be secret, or short without collisions: bulk help schemes.`
 )
@@ -162,8 +163,6 @@ func (o *runOptions) flags(cmd *cobra.Command, writing *pflag.FlagSet) {
 	group(f, "Migration flags")
 	o.rules.flags(cmd, f)
 	group(f, "Link rule flags")
-	o.campaign.flags(f)
-	group(f, "Campaign flags")
 	writing.StringVar((*string)(&o.ReportFormat), "report-format", string(report.CSV), "`FORMAT`: csv, parquet, arrow")
 	writing.StringVar((*string)(&o.ReportOrder), "report-order", string(report.SortOrder), "`ORDER`: sort or input")
 	writing.StringVar(&o.BaseURL, "base-url", "", "`URL` that short URLs begin with: https://sho.rt")
@@ -172,6 +171,7 @@ func (o *runOptions) flags(cmd *cobra.Command, writing *pflag.FlagSet) {
 	group(f, "Mapping flags")
 	f.StringVar(&o.asOf, "as-of", "", "`TIME` that counts as now: RFC 3339 or a date")
 	o.identity.flags(f, &o.Profile)
+	o.campaign.flags(f)
 	group(f, "Link flags")
 	o.scheme.flags(cmd, f)
 	f.IntVar(&o.CodeLength, "code-length", 0, codeLengthUsage)

@@ -8,6 +8,7 @@ func topics() (list []*cobra.Command) {
 		{"legacy", "Old codes: what becomes of them, and their flags", legacyTopic},
 		{"migration", "What a link was beyond its code: titles, domains, passwords", migrationTopic},
 		{"rules", "Links that end: expiry, use limit, type and owner", rulesTopic},
+		{"campaigns", "Several links from one row", campaignTopic},
 		{"schemes", "How codes are made: from the URL, a secret or a counter", schemesTopic},
 		{"exit-codes", "What each exit code means", exitCodes},
 	} {

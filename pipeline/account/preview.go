@@ -16,10 +16,10 @@ type Preview struct {
 	Examples                 map[string]Example // by what the rows would become: kept, generated, alias, existing, duplicate, conflict, without_code, or a change
 	Seen                     hygiene.Set        // kinds of links that columns or options tell
 	Policy                   hygiene.Policy
-	Tagged                   *Example           // a row whose own URL has a parameter of the campaign; nil: none
-	Sets                     []Part             // of the campaign, with their combinations
-	Conflicting              bool // the run would be refused for conflicts over codes
-	Links                    bool // what is counted as different URLs are links, which have more of an identity
+	Tagged                   *Example // a row whose own URL has a parameter of the campaign; nil: none
+	Sets                     []Part   // of the campaign, with their combinations
+	Conflicting              bool     // the run would be refused for conflicts over codes
+	Links                    bool     // what is counted as different URLs are links, which have more of an identity
 	URLs                     int64
 	Alternatives             []Alternative
 }
