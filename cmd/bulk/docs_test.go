@@ -29,11 +29,12 @@ const (
 	reportPage = "../../pipeline/report/README.md"
 	sourcePage = "../../pipeline/source/README.md"
 	storePage  = "../../sink/README.md"
+	expandPage = "../../pipeline/campaign/README.md"
 	nightPage  = "../../testdata/deploy/README.md"
 )
 
 // runPages are the pages whose commands a test of this file runs.
-var runPages = []string{readme, auditPage, legacyPage, rulesPage, deletePage, reportPage, sourcePage, storePage}
+var runPages = []string{readme, auditPage, legacyPage, rulesPage, deletePage, reportPage, sourcePage, storePage, expandPage}
 
 // pages returns the text of each page of the repository, by its path.
 func pages(t *testing.T) map[string]string {
@@ -132,6 +133,15 @@ func examples(page string) (list []example) {
 		}
 	}
 	return list
+}
+
+// The worked campaign gives what stands there.
+func TestWorkedCampaign(t *testing.T) {
+	list := examples(string(read(t, expandPage)))
+	if len(list) < 10 {
+		t.Fatalf("only %d commands", len(list))
+	}
+	runExamples(t, t.TempDir(), list)
 }
 
 // Every command of the page for auditors gives what stands below it. They are
