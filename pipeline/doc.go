@@ -101,6 +101,14 @@
 //
 // A plain run does the same in a workspace that has links with rules, which the store tells.
 //
+// # Campaigns
+//
+// With Config.Campaign a row becomes several links, its variants: package campaign makes them, and knows
+// cells and URLs only. Package judge rejects the row as a whole or lets it pass; then intake makes a
+// record of each variant, whose original URL is that with the parameters; the URL of the input follows
+// its carried cells. From there on a variant is a row, which has a number in its place. Emit reads the
+// values of the parameters out of the original URL.
+//
 // # Deletes
 //
 // A delete has the inputs, the sorts and the output directory of a run, and a way of its own between
