@@ -295,3 +295,65 @@ func (c *campaignCase) checkMapping(t *testing.T, p *campaign.Plan) {
 		}
 	}
 }
+
+// Links and mapping are the same whatever the workers and the memory; with the rows in another order the
+// links are; and so are they if the variants are run as a plain list.
+func TestCampaignIsPlainRunOfVariants(t *testing.T) {
+	const file = "parameters: {c: ['{note}', x], t: ['{team}-{note}', fixed]}\n" +
+		"sets: {a: [{m: [p, '{team}']}, {m: q}], b: {m: ['{note}', q], n: '{team}'}}\nuse: '{use}'\nlower: true\n"
+	plan, err := campaign.Parse(nil, "c.yaml", []byte(file), campaign.DefaultMost)
+	must(t, err)
+	var lines []string
+	for i := range 400 {
+		lines = append(lines, fmt.Sprintf("https://example.com/%d?x=1&C=old#%d,T%d,%s,%s", i%90, i%7, i%3, []string{"x", "Y", "", "q"}[i%4], []string{"a", "b", `"a,b"`, "z"}[i%11%4]))
+	}
+	head := "url,team,note,use\n"
+	config := func(store bool) pipeline.Config {
+		cfg := base(2)
+		cfg.Campaign, cfg.Source.URLColumn, cfg.Source.WorkspaceColumn = plan, "url", ""
+		if store {
+			cfg.Store = openStore(t, t.TempDir())
+		}
+		return cfg
+	}
+	links := func(mapping string) map[string]string {
+		codes := map[string]string{}
+		for _, r := range records(t, mapping) {
+			codes[r["canonical_url"]] = r["short_code"]
+		}
+		return codes
+	}
+	for _, order := range []report.Order{report.SortOrder, report.InputOrder} {
+		first := config(true)
+		first.Workers, first.ReportOrder = 1, order
+		want, result := job(t, first, map[string]string{"a.csv": head + strings.Join(lines, "\n") + "\n"})
+		if result.Counts.Created == 0 || result.Counts.Duplicate == 0 || result.Counts.Rejected == 0 {
+			t.Fatalf("%+v", result.Counts)
+		}
+		second := config(false)
+		second.Workers, second.ReportOrder = 3, order
+		second.SpillAt(1 << 14)
+		got, _ := job(t, second, map[string]string{"a.csv": head + strings.Join(lines, "\n") + "\n"})
+		sameReports(t, got, want, reports...)
+
+		slices.Reverse(lines)
+		got, _ = job(t, config(false), map[string]string{"a.csv": head + strings.Join(lines, "\n") + "\n"})
+		slices.Reverse(lines)
+		if !maps.Equal(links(got["mapping.csv"]), links(want["mapping.csv"])) {
+			t.Error("the order of the rows changes links")
+		}
+		var list strings.Builder
+		w := csv.NewWriter(&list)
+		must(t, w.Write([]string{"url"}))
+		for _, r := range records(t, want["mapping.csv"]) {
+			must(t, w.Write([]string{r["original_url"]}))
+		}
+		w.Flush()
+		plain := base(2)
+		plain.Source.WorkspaceColumn = ""
+		got, _ = job(t, plain, map[string]string{"a.csv": list.String()})
+		if !maps.Equal(links(got["mapping.csv"]), links(want["mapping.csv"])) {
+			t.Error("a plain run over the variants has other links")
+		}
+	}
+}
