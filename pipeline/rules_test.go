@@ -361,7 +361,7 @@ func showsLinks(t *testing.T, result *pipeline.Result, store sink.Store) {
 		t.Fatal(problems)
 	}
 	in, err := readback.OpenMapping(context.Background(), filepath.Join(result.Out, m.Files[0].Name), readback.Options{ExcelSafe: m.Options["excel_safe"] == true,
-		Columns: report.Columns(told.Columns(m.Numbers != nil, true))})
+		Columns: report.ColumnsOf(told, m.Numbers != nil, true)})
 	must(t, err)
 	defer in.Close()
 	for r, err := range in.Rows() {

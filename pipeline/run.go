@@ -724,7 +724,7 @@ func (j *job) change(ctx context.Context, session sink.Session, entry sink.Run, 
 
 // columns are those of the mapping.
 func (j *job) columns() report.Columns {
-	return report.Columns(j.cfg.terms().Columns(j.cfg.Scheme.counts(), j.ruled))
+	return report.ColumnsOf(j.cfg.terms(), j.cfg.Scheme.counts(), j.ruled)
 }
 
 // write writes mapping and collisions, in place of those of an earlier attempt, while the

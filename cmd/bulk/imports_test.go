@@ -40,7 +40,7 @@ var layers = map[string][]string{
 	"pipeline/terms":         {"pipeline/campaign", "canon", "pipeline/hygiene", "pipeline/judge", "pipeline/legacy", "pipeline/manifest", "pipeline/rules"},
 	"pipeline/manifest":      {"pipeline/fsys"},
 	"pipeline/outdir":        {"pipeline/fsys", "pipeline/manifest"},
-	"pipeline/report":        {"canon", "pipeline/legacy", "pipeline/outcome", "pipeline/rules"},
+	"pipeline/report":        {"canon", "pipeline/legacy", "pipeline/outcome", "pipeline/rules", "pipeline/terms"},
 	"pipeline/readback":      {"canon", "pipeline/columns", "pipeline/fsys", "pipeline/outcome", "pipeline/report", "pipeline/source"},
 	"pipeline/record":        {"codegen", "pipeline/legacy", "pipeline/outcome", "pipeline/packed", "pipeline/rules"}, // also for use in a distributed runner
 
@@ -62,7 +62,7 @@ var layers = map[string][]string{
 	"pipeline/diff":     {"pipeline/campaign", "codegen", "pipeline/columns", "pipeline/extsort", "pipeline/legacy", "pipeline/manifest", "pipeline/outcome", "pipeline/readback", "pipeline/packed", "pipeline/record", "pipeline/report", "pipeline/rules", "pipeline/source", "pipeline/terms"},
 	"pipeline/explain":  {"canon", "codegen", "pipeline/manifest", "pipeline/outcome", "pipeline/rules", "sink"},
 	"pipeline/estimate": {"codegen"},
-	"pipeline/account":  {"pipeline/hygiene", "pipeline/legacy", "pipeline/manifest", "pipeline/outcome", "pipeline/rules"}, // knows no medium
+	"pipeline/account":  {"pipeline/hygiene", "pipeline/legacy", "pipeline/manifest", "pipeline/outcome", "pipeline/rules", "pipeline/terms"}, // knows no medium
 
 	"cmd/bulk": {"pipeline/campaign", "canon", "codegen", "pipeline", "pipeline/account", "pipeline/columns", "pipeline/verify", "pipeline/diff", "pipeline/explain", "pipeline/estimate", "pipeline/hygiene", "pipeline/legacy", "pipeline/manifest",
 		"pipeline/outcome", "pipeline/outdir", "pipeline/profile", "pipeline/report", "pipeline/rules", "pipeline/source", "sink", "sink/sqlite", "sink/postgres"},
@@ -72,7 +72,7 @@ var layers = map[string][]string{
 var pure = map[string]string{
 	"canon":             "bytes cmp encoding/binary fmt golang.org/x/net/idna golang.org/x/text/unicode/norm math math/bits net/netip slices strconv strings unicode unicode/utf8",
 	"codegen":           "bytes cmp crypto/aes crypto/cipher crypto/hmac crypto/sha256 crypto/subtle encoding encoding/binary encoding/hex errors fmt github.com/cespare/xxhash/v2 hash io maps math/bits slices strconv strings unicode unicode/utf8",
-	"pipeline/account":  "cmp fmt maps slices strconv strings time " + module + "pipeline/hygiene " + module + "pipeline/legacy " + module + "pipeline/manifest " + module + "pipeline/outcome " + module + "pipeline/rules",
+	"pipeline/account":  "cmp fmt maps slices strconv strings time " + module + "pipeline/hygiene " + module + "pipeline/legacy " + module + "pipeline/manifest " + module + "pipeline/outcome " + module + "pipeline/rules" + " " + module + "pipeline/terms",
 	"pipeline/assign":   "bytes context errors",
 	"pipeline/attrs":    "bytes fmt strconv time " + module + "canon " + module + "pipeline/profile",
 	"pipeline/campaign": "bytes cmp encoding/json errors fmt go.yaml.in/yaml/v3 hash/maphash io maps math regexp slices strings unicode unicode/utf8 " + module + "canon",

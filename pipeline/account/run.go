@@ -11,6 +11,7 @@ import (
 	"github.com/linkforge/bulk/pipeline/manifest"
 	"github.com/linkforge/bulk/pipeline/outcome"
 	"github.com/linkforge/bulk/pipeline/rules"
+	"github.com/linkforge/bulk/pipeline/terms"
 )
 
 // A Run is what is known of a run that has written its files. Of the manifest, options and inputs do
@@ -57,10 +58,12 @@ type Terms struct {
 // OfDirectory returns what the files of a finished run tell of it: a manifest with its digest, and
 // the timings; nil: these are not known.
 func OfDirectory(out string, m *manifest.Manifest, sha256 string, t *manifest.Timings) *Run {
-	text := func(name string) string { return string(manifest.Option[manifest.Text](m.Options, name)) }
-	r := &Run{Manifest: *m, Out: out, ManifestSHA256: sha256, Timings: t, DryRun: manifest.Option[bool](m.Options, "dry_run"), ShortURLs: text("base_url") != ""}
-	r.BlankRows = m.Inputs.BlankRows()
-	r.Terms = Terms{Mode: legacy.Mode(text("legacy")), Domains: legacy.Domains(text("domains")), Update: text("on_drift") == rules.Update.String()}
+	given, _ := terms.Parse(m) // an option that no run has counts as none
+	r := &Run{Manifest: *m, Out: out, ManifestSHA256: sha256, Timings: t, DryRun: given.DryRun, ShortURLs: given.BaseURL != "", BlankRows: m.Inputs.BlankRows()}
+	r.Terms = Terms{Mode: given.Mode(), Update: given.Rules != nil && given.Rules.OnDrift == rules.Update}
+	if given.Beyond != nil {
+		r.Terms.Domains = given.Beyond.Domains
+	}
 	if t != nil {
 		r.ID, r.Store, r.Took = t.RunID, t.Store, time.Duration(t.Seconds*float64(time.Second))
 		told := &t.Told

@@ -68,17 +68,11 @@ func (f *Field) append(dst, text []byte) []byte {
 			return append(t.AppendFormat(append(dst, '"'), time.RFC3339Nano), '"')
 		}
 	case Count:
-		if n, ok := parseCount(bytes.TrimSpace(text)); ok {
-			return strconv.AppendUint(dst, n, 10)
+		if n, ok := profile.ParseCount(text); ok {
+			return strconv.AppendInt(dst, n, 10)
 		}
 	}
 	return appendString(dst, text)
-}
-
-func parseCount(text []byte) (uint64, bool) {
-	const most = 18 // digits that any store can take
-	n, err := strconv.ParseUint(string(text), 10, 64)
-	return n, err == nil && len(text) <= most
 }
 
 func appendTags(dst, text []byte, separator string) []byte {

@@ -76,7 +76,7 @@ func (s *operand) columns() report.Columns {
 	if s.manifest == nil {
 		return report.Columns{}
 	}
-	return report.Columns(s.terms.Columns(s.manifest.Numbers != nil, s.manifest.Rules != nil))
+	return report.ColumnsOf(s.terms, s.manifest.Numbers != nil, s.manifest.Rules != nil)
 }
 
 // isFile rejects what cannot be read twice, such as a FIFO, which may not even open.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/linkforge/bulk/pipeline/legacy"
 	"github.com/linkforge/bulk/pipeline/rules"
+	"github.com/linkforge/bulk/pipeline/terms"
 )
 
 // Columns say which columns of its own a mapping has beside those that all have.
@@ -17,6 +18,17 @@ type Columns struct {
 	Ref     bool        // of the references of identities; only with Rules
 
 	Campaign []string // the parameters of a campaign, in order; nil: it is none
+}
+
+// ColumnsOf returns those of the mapping of a run. Whether its codes are made from numbers, and whether
+// its rows were held against the rules of links, is told by others than its terms.
+func ColumnsOf(t *terms.Terms, numbers, ruled bool) Columns {
+	by := t.Identity()
+	c := Columns{Numbers: numbers, Legacy: t.Mode(), Rules: ruled, Parts: by != rules.ByURL, Ref: by == rules.ByRow}
+	if t.Campaign != nil {
+		c.Campaign = t.Campaign.Names()
+	}
+	return c
 }
 
 // A Column is one of the mapping's own. Of those that not all mappings have, just one of the

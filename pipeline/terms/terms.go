@@ -109,28 +109,6 @@ func (t *Terms) Judge(asOf time.Time) *judge.Judge {
 	return j
 }
 
-// Columns say which columns of its own a mapping has beside those that all have.
-type Columns struct {
-	Numbers bool        // of the numbers that codes were made from
-	Legacy  legacy.Mode // of legacy codes; Off: none
-	Rules   bool        // of link rules
-	Parts   bool        // of what is hashed of identities beside workspace and URL; only with Rules
-	Ref     bool        // of the references of identities; only with Rules
-
-	Campaign []string // the parameters of a campaign, in order; nil: it is none
-}
-
-// Columns returns those of a mapping. Whether its codes are made from numbers, and whether its rows were
-// held against the rules of links, is told by others.
-func (t *Terms) Columns(numbers, ruled bool) Columns {
-	by := t.Identity()
-	c := Columns{Numbers: numbers, Legacy: t.Mode(), Rules: ruled, Parts: by != rules.ByURL, Ref: by == rules.ByRow}
-	if t.Campaign != nil {
-		c.Campaign = t.Campaign.Names()
-	}
-	return c
-}
-
 // Fingerprint tells runs apart that could have different results, by what their manifest has before
 // they begin. The version of the tool and the clock are no part of it: a run that resumes an unfinished
 // one takes over its as_of.

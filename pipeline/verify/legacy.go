@@ -34,7 +34,7 @@ func (r *run) readCodes(bad func(field string, expected, got any)) {
 	if (m.Legacy != nil) != (c.mode != legacy.Off) {
 		bad("legacy", "there if, and only if, options has legacy", m.Legacy != nil)
 	}
-	r.codes.own = report.Columns(r.terms.Columns(r.coding.spec.Counts, m.Rules != nil))
+	r.codes.own = report.ColumnsOf(r.terms, r.coding.spec.Counts, m.Rules != nil)
 	r.codes.added = r.codes.own.Added()
 	r.readMigration(bad)
 	if c.mode == legacy.Off && r.terms.Beyond == nil && r.ruling.flags == nil && r.terms.Campaign == nil {
