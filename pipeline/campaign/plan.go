@@ -8,7 +8,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"unicode"
 
 	"github.com/linkforge/bulk/canon"
 )
@@ -17,16 +16,6 @@ var (
 	errNotUTF8 = errors.New("is not UTF-8")
 	errControl = errors.New("has a control character")
 )
-
-func lowerOf(r rune) rune {
-	if r < 0x80 {
-		if r-'A' < 26 && r >= 'A' {
-			r |= 0x20
-		}
-		return r
-	}
-	return unicode.ToLower(r)
-}
 
 // tooMany is a number of combinations that is not counted further.
 const tooMany = 1 << 40

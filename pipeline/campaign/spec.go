@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/linkforge/bulk/canon"
@@ -213,7 +214,7 @@ func (h how) spell(dst, s []byte) []byte {
 		}
 		s = s[n:]
 		if h.lower {
-			r = lowerOf(r)
+			r = unicode.ToLower(r)
 		}
 		if h.space != "" && canon.IsTrimmed(r) {
 			if !blank {

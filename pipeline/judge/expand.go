@@ -31,11 +31,13 @@ func (j *Judge) Expand(c *Columns, r *Row) (reason, detail string) {
 	if reason, detail = j.rest(c, r); reason != "" || j.Hygiene == nil {
 		return reason, detail
 	}
-	for r.Canonical = r.Canonical[:0]; j.Variant(r); r.Canonical = r.Canonical[:0] {
-		if reason, detail = j.URL(r, r.Canonical); reason != "" {
+	for r.Variants.Next() {
+		r.Canonical = r.Canonical[:0]
+		if reason, detail = j.variant(r); reason != "" {
 			return reason, detail
 		}
 	}
+	r.Canonical = r.Canonical[:0]
 	r.Variants.Rewind()
 	return "", ""
 }
@@ -69,12 +71,26 @@ func (j *Judge) Variant(r *Row) bool {
 	if !r.Variants.Next() {
 		return false
 	}
+	j.variant(r)
+	return true
+}
+
+// VariantOf is Variant for the one of a number, which is not before the one in hand.
+func (j *Judge) VariantOf(r *Row, number int64) bool {
+	for r.Variants.Next() {
+		if r.Variants.Number() == number {
+			j.variant(r)
+			return true
+		}
+	}
+	return false
+}
+
+// variant makes the variant that is in hand, and says whether its URL rejects it.
+func (j *Judge) variant(r *Row) (reason, detail string) {
 	r.url = r.Variants.AppendURL(r.url[:0])
 	r.Original, r.Changes, r.Found = r.url, 0, r.cells
 	start := len(r.Canonical)
 	r.Canonical, _ = j.Profile.AppendChanged(r.Canonical, r.Original, &r.Changes) // Expand has met the error
-	if j.Hygiene != nil {
-		j.URL(r, r.Canonical[start:])
-	}
-	return true
+	return j.URL(r, r.Canonical[start:])
 }

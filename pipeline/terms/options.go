@@ -77,12 +77,7 @@ var table = []option{
 		c.OnConflict, err = legacy.ParseConflict(text)
 		return err
 	})},
-	{name: "fold_case", get: ofCodes(func(c *Codes) any { return c.Rules.Fold }), set: flag(func(t *Terms) *bool {
-		if t.Codes == nil {
-			return nil
-		}
-		return &t.Codes.Rules.Fold
-	})},
+	{name: "fold_case", get: ofCodes(func(c *Codes) any { return c.Rules.Fold }), set: within(codes, func(g *Codes) *bool { return &g.Rules.Fold })},
 	{name: "reserved_sha256", get: ofCodes(func(c *Codes) any { return c.ReservedSHA256 }), set: toCodes(func(c *Codes, text string) error { c.ReservedSHA256 = text; return nil })},
 
 	{name: "hygiene", free: true, wanted: "kinds with keep, warn or reject", get: ofBeyond(func(b *Beyond) any { return b.Policy.String() }), set: parsed(func(t *Terms, text string) bool {
@@ -91,12 +86,7 @@ var table = []option{
 		return err == nil
 	})},
 	{name: "attrs", get: ofBeyond(func(b *Beyond) any { return b.Attrs }), set: toBeyond(func(b *Beyond, text string) error { b.Attrs = text; return nil })},
-	{name: "keep_created", get: ofBeyond(func(b *Beyond) any { return some(b.KeepCreated) }), set: flag(func(t *Terms) *bool {
-		if t.Beyond == nil {
-			return nil
-		}
-		return &t.Beyond.KeepCreated
-	})},
+	{name: "keep_created", get: ofBeyond(func(b *Beyond) any { return some(b.KeepCreated) }), set: within(beyond, func(g *Beyond) *bool { return &g.KeepCreated })},
 	{name: "domains", wanted: "keep or merge", get: ofBeyond(func(b *Beyond) any { return some(string(b.Domains)) }), set: toBeyond(func(b *Beyond, text string) (err error) {
 		b.Domains, err = legacy.ParseDomains(text)
 		return err
@@ -106,20 +96,10 @@ var table = []option{
 		return err
 	})},
 
-	{name: "no_rules", get: ofBeyond(func(b *Beyond) any { return some(b.NoEnds) }), set: flag(func(t *Terms) *bool {
-		if t.Beyond == nil {
-			return nil
-		}
-		return &t.Beyond.NoEnds
-	})},
+	{name: "no_rules", get: ofBeyond(func(b *Beyond) any { return some(b.NoEnds) }), set: within(beyond, func(g *Beyond) *bool { return &g.NoEnds })},
 
 	{name: "rules", get: ofRules(func(*Rules) any { return true }), set: func(t *Terms, v any) bool { t.Rules = new(Rules); return v == true }},
-	{name: "ends", get: ofRules(func(r *Rules) any { return some(r.Ends) }), set: flag(func(t *Terms) *bool {
-		if t.Rules == nil {
-			return nil
-		}
-		return &t.Rules.Ends
-	})},
+	{name: "ends", get: ofRules(func(r *Rules) any { return some(r.Ends) }), set: within(linkRules, func(g *Rules) *bool { return &g.Ends })},
 	{name: "identity", wanted: "url, params or row", get: ofRules(func(r *Rules) any { return r.Identity.String() }), set: toRules(func(r *Rules, text string) (err error) {
 		r.Identity, err = rules.ParseIdentity(text)
 		return err
@@ -143,12 +123,7 @@ var table = []option{
 		r.Expiry, _ = rules.ParseExpiry([]byte(text))
 		return nil
 	})},
-	{name: "max_uses", wanted: "1 or more", get: ofRules(func(r *Rules) any { return some(r.Limit) }), set: number(func(t *Terms) *int64 {
-		if t.Rules == nil {
-			return nil
-		}
-		return &t.Rules.Limit
-	})},
+	{name: "max_uses", wanted: "1 or more", get: ofRules(func(r *Rules) any { return some(r.Limit) }), set: within(linkRules, func(g *Rules) *int64 { return &g.Limit })},
 	{name: "link_type", wanted: "PERMANENT or TEMPORARY", get: ofRules(func(r *Rules) any { return some(r.Type.String()) }), set: toRules(func(r *Rules, text string) error { r.Type = rules.TypeOf(text); return nil })},
 	{name: "owner", wanted: "UTF-8 without U+0000", get: ofRules(func(r *Rules) any { return some(string(r.Owner)) }), set: toRules(func(r *Rules, text string) error {
 		r.Owner = []byte(text)
@@ -208,6 +183,16 @@ func group[G any](of func(*Terms) *G, parse func(*G, string) error) func(*Terms,
 	return parsed(func(t *Terms, text string) bool {
 		g := of(t)
 		return g == nil || parse(g, text) == nil
+	})
+}
+
+// within takes a value as it is in a group, if the run has the group.
+func within[G, V any](of func(*Terms) *G, at func(*G) *V) func(*Terms, any) bool {
+	return taken(func(t *Terms) *V {
+		if g := of(t); g != nil {
+			return at(g)
+		}
+		return nil
 	})
 }
 
@@ -310,10 +295,10 @@ func Parse(m *manifest.Manifest) (*Terms, []Problem) {
 			t.Map[role], _ = v.(string)
 		}
 	}
-	late := map[string]bool{}
+	known := map[string]bool{}
 	for _, o := range table {
 		v, ok := given[o.name]
-		if late[o.name] = o.late; o.set != nil && ok && !o.set(t, v) {
+		if known[o.name] = true; o.set != nil && ok && !o.set(t, v) {
 			tell("options."+o.name, o.wanted, v)
 		}
 	}
@@ -333,7 +318,7 @@ func Parse(m *manifest.Manifest) (*Terms, []Problem) {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(given)) {
-		if _, known := late[name]; !known && back[name] != given[name] {
+		if !known[name] && back[name] != given[name] {
 			tell("options."+name, "nothing", given[name])
 		}
 	}

@@ -186,11 +186,6 @@ func (r *run) judgeRow(source int, row *judge.Row, variant int64) (reason, detai
 	if row.Canonical = row.Canonical[:start]; reason != "" || variant == 0 {
 		return reason, detail
 	}
-	for r.judge.Variant(row) {
-		if row.Variants.Number() == variant {
-			return "", ""
-		}
-		row.Canonical = row.Canonical[:start]
-	}
+	r.judge.VariantOf(row, variant)
 	return "", ""
 }
