@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/linkforge/bulk/pipeline/account"
+	"github.com/linkforge/bulk/pipeline/hygiene"
 	"github.com/linkforge/bulk/pipeline/manifest"
 )
 
@@ -130,5 +131,22 @@ func TestKeysOfPreview(t *testing.T) {
 	}
 	if shared < 14 {
 		t.Errorf("only %d keys of both", shared)
+	}
+}
+
+// Each kind of link that the store cannot keep has words, and a line in the help.
+func TestKindsHaveWords(t *testing.T) {
+	for kind := range hygiene.Kind(hygiene.KindCount) {
+		r := account.Run{Manifest: manifest.Manifest{Migration: &manifest.Migration{Hygiene: map[string]manifest.Hygiene{
+			kind.String(): {Decision: "warn", Rows: 1, Example: &manifest.Spelling{Source: "a.csv", Row: 1, URL: "http://a.example/"}},
+		}}}}
+		for _, f := range r.Account().Facts {
+			if f.Key == kind.String() && strings.HasSuffix(strings.TrimSpace(f.Note), "that") {
+				t.Errorf("%s: %q", kind, f.Note)
+			}
+		}
+		if !strings.Contains(migrationTopic, "  "+kind.String()+"=") {
+			t.Errorf("bulk help migration does not have %s", kind)
+		}
 	}
 }

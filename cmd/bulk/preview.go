@@ -222,7 +222,7 @@ func (f *forecast) account() *account.Account {
 	p := account.Preview{
 		Run: account.Run{
 			Manifest: manifest.Manifest{Counts: manifest.Counts(f.Counts), LinksCreated: &f.LinksCreated, Reasons: f.Reasons, MergedDiffers: f.MergedDiffers,
-				Legacy: f.Legacy, Rules: f.Rules, Migration: f.allKinds(), Campaign: f.Campaign},
+				Legacy: f.Legacy, Rules: f.Rules, Migration: f.Migration, Campaign: f.Campaign},
 			Terms: f.o.terms(), Stays: f.Stays, Dates: f.Dates, Nones: f.Nones, BlankRows: f.BlankRows, Store: f.o.StoreName, NewStore: f.o.newStore, Workspaces: f.Workspaces, Fresh: f.Fresh,
 			Rejected: map[string]account.Example{}, ExitCode: f.code, Command: f.command,
 		},
@@ -287,23 +287,6 @@ func (f *forecast) printJSON(w io.Writer) error {
 	a := f.account()
 	a.Facts = append([]account.Fact{{Key: "inputs", Full: inputs}, {Key: "rows", Full: some(f.First)}}, a.Facts...)
 	return printFacts(w, a)
-}
-
-// allKinds is what was found beyond code and URL, with the kinds that were looked for and not found.
-func (f *forecast) allKinds() *manifest.Migration {
-	if f.Migration == nil {
-		return nil
-	}
-	m := *f.Migration
-	m.Hygiene = map[string]manifest.Hygiene{}
-	for kind := range hygiene.Kind(hygiene.KindCount) {
-		h := f.Migration.Hygiene[kind.String()]
-		h.Decision = cmp.Or(h.Decision, f.o.Policy()[kind].String())
-		if h.Rows > 0 || f.Seen.Has(kind) {
-			m.Hygiene[kind.String()] = h
-		}
-	}
-	return &m
 }
 
 // some makes an empty list of nil, which would be null in JSON.

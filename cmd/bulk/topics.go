@@ -56,12 +56,17 @@ Which codes may stay:
   --fold-case     Codes that differ only in case are the same, as for servers
                   that do not tell Menu from menu.
 
+  --partial       A JSON document that says that it is one page of several is
+                  refused. This takes it as it is.
+  --no-rules      Links end as the file says. This leaves it out: they become
+                  eternal, and are counted (ends).
+
   bulk preview old.csv -w shop --legacy keep
   bulk run old.csv -w shop --legacy keep --map 'code=path(short),url=target'`
 
 const migrationTopic = `A link had a title and a date, perhaps a password. With --legacy, or with one of
-these flags, bulk looks at the columns that the profile or --map knows. Links
-that exist are not changed.
+these flags, bulk looks at the columns that the profile or --map knows, and at
+those whose name says what they are. Links that exist are not changed.
   --domains       Codes belong to a short domain. keep makes a workspace of each
                   domain; --workspace W goes before it (W/bit.ly), and rows
                   without a domain are in W. merge puts all into one workspace,
@@ -84,7 +89,9 @@ that exist are not changed.
                     pattern=reject    the code is a regular expression
                     loop=reject       it leads to itself (--short-domain)
                     chain=warn        it leads to another code of --short-domain
-                    expired=warn      it has expired
+                    expired=warn      it has expired, or was used up
+                    starts=warn       it does not work before a later time
+                    ends=warn         it ends, and --no-rules leaves that out
                     targeted=warn     it has rules by country or device
                     secret=warn       its URL has a password, token or e-mail
                                       address
@@ -92,7 +99,8 @@ that exist are not changed.
                   links that lead to short links.`
 
 const rulesTopic = `Links can expire, have a use limit, a type and an owner. With --rules, or with
-any other flag of link rules, these columns count:
+any other flag of link rules, these columns count. (With --legacy expiry and use
+limit count without it, unless --no-rules is given.)
   expires_at   a time such as 2026-01-31T18:00:00Z, a date, or Unix seconds. A
                link with a date ends at 00:00 UTC of that day
   max_uses     a whole number of 1 or more

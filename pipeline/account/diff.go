@@ -8,10 +8,9 @@ import (
 
 // A Diff is what a comparison of two runs or mappings found.
 type Diff struct {
-	Found    map[string]int64 // differences by their kind, as package diff names them
-	Differs  bool             // any of them counts
-	Outcomes bool             // changed outcomes count
-	A, B     Side
+	Found   map[string]int64 // differences by their kind, as package diff names them
+	Differs bool             // any of them counts
+	A, B    Side
 }
 
 // A Side is one of the two.

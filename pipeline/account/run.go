@@ -347,6 +347,8 @@ var thatKind = [hygiene.KindCount]string{
 	hygiene.Inactive:  "are archived, banned, disabled or deleted",
 	hygiene.Expired:   "have expired",
 	hygiene.Targeted:  "have targets by country or device",
+	hygiene.Starts:    "do not work before a later time",
+	hygiene.Ends:      "have an expiry or a use limit, which --no-rules leaves out",
 	hygiene.Loop:      "lead to themselves",
 	hygiene.Chain:     "lead to another short link",
 	hygiene.Secret:    "have a secret in their URL",
