@@ -226,6 +226,9 @@ func checkWhole(cfg *Config, inputs *intake.Inputs) error {
 		if p == nil {
 			continue
 		}
+		if p.Unread {
+			cfg.Logger.Warn("whether the document is whole is not known: too much stands beside its links", "input", in.Name)
+		}
 		all := of[in.Profile]
 		if all == nil {
 			all = &pages{Page: source.Page{Total: -1}}

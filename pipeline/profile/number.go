@@ -19,6 +19,8 @@ func AppendNumber(dst, number []byte) []byte {
 		if exponent, err = strconv.Atoi(string(digits[e+1:])); err != nil {
 			return append(dst, number...)
 		}
+		far := len(number) + mostDigits // no digits make up for more
+		exponent = max(-far, min(exponent, far))
 		digits = digits[:e]
 	} else if bytes.IndexByte(digits, '.') < 0 {
 		return append(dst, number...)

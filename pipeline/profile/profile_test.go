@@ -25,6 +25,18 @@ func TestColumnIs(t *testing.T) {
 	}
 }
 
+// Of a member of an object, what is said of another thing than the link is not said of the link.
+func TestRoleOf(t *testing.T) {
+	for name, want := range map[string]Role{
+		"hasPassword": Password, "settings.password": Password, "user.settings.password": "", "owner.password": "",
+		"settings.user.password": "", "meta.max_visits": MaxUses, "geo.DE": Targets, "x.y": "",
+	} {
+		if got := RoleOf(name); got != want {
+			t.Errorf("%s: %q, want %q", name, got, want)
+		}
+	}
+}
+
 // No two profiles can be taken for each other, and each has what a run needs.
 func TestTable(t *testing.T) {
 	for _, p := range table {

@@ -53,14 +53,16 @@ func RoleOf(name string) Role {
 		return role
 	}
 	object, member, nested := cutLast(name)
-	if !nested || others[foldAll(object)] != "" {
+	if !nested {
 		return ""
+	}
+	for part := range strings.SplitSeq(object, ".") {
+		if others[foldAll(part)] != "" {
+			return ""
+		}
 	}
 	if first, _, _ := strings.Cut(name, "."); vocabulary[foldAll(first)] == Targets {
 		return Targets
-	}
-	if _, last, deeper := cutLast(object); deeper && others[foldAll(last)] != "" {
-		return ""
 	}
 	return vocabulary[foldAll(member)]
 }

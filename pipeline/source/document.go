@@ -43,62 +43,6 @@ func (in *Input) findDocument() {
 	}
 }
 
-// A Page is what the document of a program says of whether it is all that the program has.
-type Page struct {
-	Records    int64 // that it has
-	Total      int64 // that there are, of all pages; -1: it does not say so
-	More, Last bool  // it says that there are further pages, or that there are none
-}
-
-// Page returns what the input says of it; nil: it is no document of a program.
-func (in *Input) Page() *Page { return in.page }
-
-// readPage reads what stands beside the array of a document that has so many records.
-func (in *Input) readPage(records int64, tail []byte) {
-	in.page = &Page{Records: records, Total: -1}
-	object := map[string]json.RawMessage{}
-	if json.Unmarshal(append(append(in.beside, ']'), tail...), &object) == nil {
-		in.page.read(object)
-	}
-	in.beside = nil
-}
-
-// read takes what the members of an object say, and those of the objects in it.
-func (p *Page) read(object map[string]json.RawMessage) {
-	var current, pages int64
-	for name, value := range object {
-		var text string
-		var is bool
-		var number int64
-		var inner map[string]json.RawMessage
-		isBool, isNumber := json.Unmarshal(value, &is) == nil, json.Unmarshal(value, &number) == nil && string(value) != "null"
-		switch name = profile.Fold(name); name {
-		case "listcomplete":
-			p.Last, p.More = p.Last || isBool && is, p.More || isBool && !is
-		case "truncated", "istruncated", "hasmore", "hasnext", "hasnextpage":
-			p.More, p.Last = p.More || isBool && is, p.Last || isBool && !is
-		case "next", "nextpage", "nextcursor", "nextpagetoken":
-			more := string(value) != "null" && (json.Unmarshal(value, &text) != nil || text != "") && !(isBool && !is)
-			p.More, p.Last = p.More || more, p.Last || !more
-		case "total", "totalitems", "totalcount":
-			if isNumber {
-				p.Total = max(p.Total, number)
-			}
-		case "currentpage":
-			current = number
-		case "pagescount", "totalpages":
-			pages = number
-		default:
-			if json.Unmarshal(value, &inner) == nil && inner != nil {
-				p.read(inner)
-			}
-		}
-	}
-	if current > 0 && pages > 0 {
-		p.More, p.Last = p.More || current < pages, p.Last || current >= pages
-	}
-}
-
 // document looks for an array of objects in a JSON object, of which text may be only the
 // beginning. It returns where its elements begin (0: there is none, or something follows the
 // object), and the names of the members of the object and of the first element that are in text. With
@@ -213,16 +157,25 @@ func (t *jsonText) skipMembers() error {
 	}
 }
 
-// passed moves on by n bytes, which it keeps if they are few.
+// Of what stands beside the array of a document so many bytes are kept, and so many of each member.
+const (
+	mostBeside = 1 << 20
+	mostMember = 64 << 10
+)
+
+// passed moves on by n bytes, and keeps them.
 func (t *jsonText) passed(n int) {
-	const most = 1 << 20
-	if len(t.tail)+n <= most {
+	if len(t.tail)+n > mostBeside {
+		t.tooMuch = true
+	} else {
 		t.tail = append(t.tail, t.w.buf[t.w.pos:t.w.pos+n]...)
 	}
 	t.w.pos += n
 }
 
+// skipValue moves past a value. One that is large is kept as null: it says nothing of other pages.
 func (t *jsonText) skipValue() error {
+	start, large := len(t.tail), false
 	var s jsonScan
 	for state := jsonGoesOn; state == jsonGoesOn; {
 		if t.w.pos == len(t.w.buf) {
@@ -236,6 +189,9 @@ func (t *jsonText) skipValue() error {
 		n, state = s.scan(t.w.buf[t.w.pos:])
 		if t.passed(n); state == jsonBroken || n == 0 {
 			return errJSONValue
+		}
+		if large = large || len(t.tail)-start > mostMember; large {
+			t.tail = append(t.tail[:start], "null"...)
 		}
 	}
 	return nil

@@ -83,7 +83,7 @@ func (in *Input) openJSON() error {
 		}
 		in.Blank = t.records == 0
 		if in.array > 0 {
-			in.readPage(t.records, t.tail)
+			in.readPage(t)
 		}
 		return t.failure()
 	})
@@ -142,9 +142,10 @@ func (in *Input) withJSON(f func(*jsonText) error) error {
 
 // A jsonText is an array of records, or records one after the other.
 type jsonText struct {
-	in    *Input
-	array bool
-	tail  []byte // of a document, what follows the array
+	in      *Input
+	array   bool
+	tail    []byte // of a document, what follows the array
+	tooMuch bool   // there is more of it
 
 	mu      sync.Mutex
 	w       *window

@@ -358,6 +358,8 @@ func TestPage(t *testing.T) {
 	kutt := func(rest string) string {
 		return `{` + rest + `"data":[{"address":"a","target":"https://a.example/","banned":false,"visit_count":1}]}`
 	}
+	large := `,"html":"` + strings.Repeat("x", 2<<20) + `","total":3000`
+	many := strings.Repeat(`,"html":"`+strings.Repeat("x", 32<<10)+`"`, 64) + `,"total":3000`
 	for data, want := range map[string]*Page{
 		`[` + link + `]`: nil,
 		`{"shortUrls":{"data":[` + link + `],"pagination":{"currentPage":1,"pagesCount":3,"totalItems":21}}}`:                               {Records: 1, Total: 21, More: true},
@@ -366,6 +368,13 @@ func TestPage(t *testing.T) {
 		kutt(`"total":1,"truncated":true,`):                                                                                                 {Records: 1, Total: 1, More: true},
 		`{"links":[{"url":"https://a.example/","slug":"a","createdAt":1,"updatedAt":1}],"cursor":"x","list_complete":false,"version":"1"}`:  {Records: 1, Total: -1, More: true},
 		`{"links":[{"id":"b.example/a","custom_bitlinks":[],"long_url":"https://a.example/"}],"pagination":{"prev":"","next":"","page":2}}`: {Records: 1, Total: -1, Last: true},
+		kutt(`"total":"3000",`):                              {Records: 1, Total: 3000},
+		kutt(`"total":3000.0,`):                              {Records: 1, Total: 3000},
+		kutt(`"total":-1,"next":{},`):                        {Records: 1, Total: -1, Last: true},
+		kutt(`"total":2,"stats":{"total":9000},`):            {Records: 1, Total: 2},
+		kutt(`"total":2,"meta":{"total":3,"next":"/2"},`):    {Records: 1, Total: 3, More: true},
+		kutt(`"x":1,`)[:len(kutt(`"x":1,`))-1] + large + `}`: {Records: 1, Total: 3000},
+		kutt(`"x":1,`)[:len(kutt(`"x":1,`))-1] + many + `}`:  {Records: 1, Total: -1, Unread: true},
 	} {
 		in, err := openBytes([]byte(data), Options{Choice: columns.Choice{Legacy: true}})
 		if err != nil {
