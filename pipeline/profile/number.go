@@ -35,20 +35,11 @@ func AppendNumber(dst, number []byte) []byte {
 	if digits = bytes.TrimLeft(digits, "0"); len(digits) == 0 {
 		return append(dst, '0')
 	}
-	if _, rest := cutDigits(digits); exponent < 0 || exponent > mostDigits || len(digits)+exponent > mostDigits || len(rest) > 0 {
+	if rest := bytes.TrimLeft(digits, "0123456789"); exponent < 0 || exponent > mostDigits || len(digits)+exponent > mostDigits || len(rest) > 0 {
 		return append(dst, number...)
 	}
 	if sign {
 		dst = append(dst, '-')
 	}
 	return append(append(dst, digits...), bytes.Repeat([]byte{'0'}, exponent)...)
-}
-
-// cutDigits splits a text after the digits at its beginning.
-func cutDigits(text []byte) (digits, rest []byte) {
-	n := 0
-	for n < len(text) && '0' <= text[n] && text[n] <= '9' {
-		n++
-	}
-	return text[:n], text[n:]
 }
