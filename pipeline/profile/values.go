@@ -93,9 +93,10 @@ func parseUnix(text string) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// ParseCount reads a whole number of at most 18 digits. Blanks around it do not count.
+// ParseCount reads a whole number of at most 18 digits, which data frames may have made a 5.0 of. Blanks
+// around it do not count.
 func ParseCount(cell []byte) (n int64, ok bool) {
-	cell = bytes.TrimSpace(cell)
+	cell = bytes.TrimSuffix(bytes.TrimSpace(cell), []byte(".0"))
 	for _, b := range cell {
 		if b < '0' || b > '9' {
 			return 0, false
@@ -187,9 +188,13 @@ func IsSet(cell []byte) bool {
 // A word has room for each word that has a meaning.
 type word [len("disabled")]byte
 
-// of returns a cell without blanks around it, in lower case if it can be such a word.
+// of returns a cell without blanks around it, in lower case if it can be such a word. Data frames make
+// 1.0 and 0.0 of yes and no where a cell of the column is blank.
 func (w *word) of(cell []byte) []byte {
 	cell = bytes.TrimSpace(cell)
+	if len(cell) == len("1.0") {
+		cell = bytes.TrimSuffix(cell, []byte(".0"))
+	}
 	if len(cell) > len(w) {
 		return cell
 	}

@@ -118,17 +118,25 @@ func TestWords(t *testing.T) {
 		cells        []string
 		yes, no, set bool
 	}{
-		{[]string{"true", "1", "YES", " y ", "T", "on"}, true, false, true},
+		{[]string{"true", "1", "YES", " y ", "T", "on", "1.0"}, true, false, true},
 		{[]string{"Archived", "banned", "disabled", "inactive", "DELETED"}, true, true, true},
 		{[]string{"OFF"}, false, true, true},
-		{[]string{"False", "0", "no", "n", "F"}, false, true, false},
+		{[]string{"False", "0", "no", "n", "F", "0.0"}, false, true, false},
 		{[]string{"", " ", "null", "NULL", "{}", " [] "}, false, false, false},
-		{[]string{"enabled", "active", "2", "s3cret", `["a"]`, "disabledd", "2023-05-01 00:00:00"}, false, false, true},
+		{[]string{"enabled", "active", "2", "2.0", "10.0", "1.5", ".0", "s3cret", `["a"]`, "disabledd", "2023-05-01 00:00:00"}, false, false, true},
 	} {
 		for _, cell := range tt.cells {
 			if yes, no, set := IsTrue([]byte(cell)), IsFalse([]byte(cell)), IsSet([]byte(cell)); yes != tt.yes || no != tt.no || set != tt.set {
 				t.Errorf("%q: true %t, false %t, set %t", cell, yes, no, set)
 			}
+		}
+	}
+}
+
+func TestParseCount(t *testing.T) {
+	for cell, want := range map[string]int64{"5": 5, " 5.0 ": 5, "0": 0, "0.0": 0, "": -1, ".0": -1, "5.00": -1, "5.5": -1, "-1.0": -1, "x.0": -1, "1e3": -1, "999999999999999999": 999999999999999999, "1000000000000000000": -1} {
+		if n, ok := ParseCount([]byte(cell)); ok != (want >= 0) || ok && n != want {
+			t.Errorf("%q: %d, %t", cell, n, ok)
 		}
 	}
 }
