@@ -11,6 +11,7 @@ import (
 	"strconv"
 
 	"github.com/linkforge/bulk/benchmarks/harness"
+	"github.com/linkforge/bulk/pipeline/outdir"
 )
 
 // workers is how many goroutines and threads each side gets, so that the figures
@@ -60,17 +61,24 @@ func run(ctx context.Context, h *harness.Bench) (err error) {
 	return nil
 }
 
-// dryRun is a run of a bulk without a store.
+// dryRun is a run of a bulk without a store. It writes to dryOut(name).
 func (b *bench) dryRun(program, name, input string, flags ...string) harness.Step {
-	return b.run(program, name, input, append(flags, "--db", "sqlite:none", "--dry-run")...)
+	return b.runTo(dryOut(name), program, name, input, append(flags, "--db", "sqlite:none", "--dry-run")...)
 }
 
-// run is a run of a bulk. Its output directory is name.bulk.
+// dryOut is the directory that a dry run of this name writes.
+func dryOut(name string) string { return outdir.DryOf(name + ".bulk") }
+
+// run is a run of a bulk into name.bulk.
 func (b *bench) run(program, name, input string, flags ...string) harness.Step {
-	out := name + ".bulk"
-	step := b.reader(program, name, append([]string{"run", input, "--workspace", "demo", "--out", out, "--as-of", harness.AsOf}, flags...)...)
-	step.Prepare = harness.Remove(out)
-	step.Done = func(_ context.Context, s *harness.Sample) error { return s.BulkOutput(out) }
+	return b.runTo(name+".bulk", program, name, input, flags...)
+}
+
+// runTo is a run of a bulk that writes the directory written.
+func (b *bench) runTo(written, program, name, input string, flags ...string) harness.Step {
+	step := b.reader(program, name, append([]string{"run", input, "--workspace", "demo", "--out", name + ".bulk", "--as-of", harness.AsOf}, flags...)...)
+	step.Prepare = harness.Remove(written)
+	step.Done = func(_ context.Context, s *harness.Sample) error { return s.BulkOutput(written) }
 	return step
 }
 
@@ -91,7 +99,7 @@ func (b *bench) peer(name, output string, args ...string) harness.Step {
 // dd copies the mapping of bulk to copy.FORMAT: the least that writing it takes.
 func (b *bench) dd(format string) harness.Group {
 	out := "copy." + format
-	return harness.Group{b.peer("dd of the same bytes", out, "dd", "if=bulk.bulk/mapping."+format, "of="+out, "bs=1M")}
+	return harness.Group{b.peer("dd of the same bytes", out, "dd", "if="+dryOut("bulk")+"/mapping."+format, "of="+out, "bs=1M")}
 }
 
 // sql is DuckDB doing its part of the job to a file. There is no such group if it could

@@ -34,7 +34,7 @@ func (b *bench) csv(ctx context.Context) error {
 		return harness.Group{b.dryRun(program, "bulk"+suffix, "list.csv")}
 	})
 	checks := b.Both(func(program, suffix string) harness.Group {
-		out := "bulk" + suffix + ".bulk"
+		out := dryOut("bulk" + suffix)
 		return harness.Group{
 			b.reader(program, "verify"+suffix, "verify", out),
 			b.reader(program, "verify --inputs"+suffix, "verify", out, "--inputs", "list.csv"),
