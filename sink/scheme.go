@@ -12,6 +12,7 @@ type Scheme struct {
 	CodeLength  int    // of keyed and counter schemes; 0: not stored
 	Multiplier  int64  // of counter-base62; 0: not stored
 	Fingerprint string // of the secret; "": none
+	Fold        bool   // the workspace folds case: all its codes are in ASCII lower case
 }
 
 // CheckSecret returns an error that wraps ErrSecretInUse if the secret of the scheme belongs to

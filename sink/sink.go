@@ -199,7 +199,7 @@ func Abandoning(runs []Run, ids []int32) ([]Run, error) {
 
 // A Store is an open database. Lock creates missing tables (and the file of an SQLite
 // database); before that, each other method but Stats and Close returns ErrMissing and creates
-// nothing. Of tables of version 1, these methods return ErrOldTables, and so does Lock in
+// nothing. Of tables of an older version, these methods return ErrOldTables, and so does Lock in
 // PostgreSQL; in SQLite, Lock upgrades them.
 //
 // A Store is safe for concurrent use. When a context is over, each call with it fails with
@@ -392,7 +392,7 @@ var (
 	// ErrMissing: there is no database yet, or it has no tables.
 	ErrMissing = errors.New("no run has stored anything there")
 	// ErrOldTables: an older version of bulk made the tables, and nothing has upgraded them.
-	ErrOldTables = errors.New("its tables are of version 1")
+	ErrOldTables = errors.New("its tables are of an older version")
 	// ErrNotOurs: another program, or a newer version of bulk, made the database or a
 	// table in it.
 	ErrNotOurs = errors.New("not a database of this version of bulk")

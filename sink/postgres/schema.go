@@ -13,7 +13,7 @@ import (
 
 // version of the schema. It stands in the comment on the table links, so a dump has it too.
 const (
-	version = 2
+	version = 3
 	oldest  = 1 // version that Init upgrades
 	marker  = "bulk links, version "
 )
@@ -135,7 +135,7 @@ var newRunsColumns = []string{
 	"numbers         jsonb", // links_created, if that is not rows_created; links_changed; keep_created, if true; ranges of the counter: [{first, last}, …]
 }
 
-// createNew is the SQL of the tables that are new in version 2, and the comment with the
+// createNew is the SQL of the tables that are new since version 1, and the comment with the
 // version: the settings of workspaces (no row: linkforge-1, sha256-base58, no rules), and the
 // next number of a counter (one row, or none before the first).
 func (n names) createNew() []string {
@@ -146,8 +146,14 @@ func (n names) createNew() []string {
   code_length     integer,
   multiplier      bigint,
   fingerprint     text,
-  rules           boolean
-)`, "CREATE TABLE " + n.counter + " (next bigint NOT NULL)", fmt.Sprintf("COMMENT ON TABLE %s IS '%s%d'", n.links, marker, version)}
+  rules           boolean,
+  fold            boolean
+)`, "CREATE TABLE " + n.counter + " (next bigint NOT NULL)", n.comment()}
+}
+
+// comment is the SQL of the comment with the version.
+func (n names) comment() string {
+	return fmt.Sprintf("COMMENT ON TABLE %s IS '%s%d'", n.links, marker, version)
 }
 
 // createIndex is the SQL of the index for all links of a URL. With "CONCURRENTLY " it keeps no
@@ -239,8 +245,8 @@ func (s *Store) resolve(ctx context.Context, conn *pgx.Conn) error {
 	return nil
 }
 
-// Init creates the tables, or checks them if they exist. Tables of version 1 become those of
-// version 2: at once, by the owner of the tables, while runs may be at work. The index on
+// Init creates the tables, or checks them if they exist. Tables of an older version become those
+// of this one: at once, by the owner of the tables, while runs may be at work. The index on
 // base_key is created after that, which may take a while. Init returns what it did, such as
 // "created tables links, …"; nothing if the tables exist and fit. The error wraps
 // sink.ErrNotOurs if they do not fit.
@@ -248,7 +254,7 @@ func (s *Store) Init(ctx context.Context) (did []string, err error) {
 	for _, step := range []struct {
 		op string
 		do func(context.Context, *pgx.Conn) (string, error)
-	}{{"create the tables", s.ensure}, {"upgrade the tables to version 2", s.upgrade}, {"create the index on base_key", s.index}} {
+	}{{"create the tables", s.ensure}, {fmt.Sprint("upgrade the tables to version ", version), s.upgrade}, {"create the index on base_key", s.index}} {
 		err := s.with(ctx, step.op, func(ctx context.Context, conn *pgx.Conn) error {
 			what, err := step.do(ctx, conn)
 			if errors.Is(err, sink.ErrOldTables) { // the next step upgrades them
@@ -304,7 +310,7 @@ func (s *Store) alone(ctx context.Context, conn *pgx.Conn, f func(pgx.Tx) error)
 // service waits for the upgrade.
 const upgradeTimeout = "200ms"
 
-// upgrade makes tables of version 2 of those of version 1. No row is written. It locks runs
+// upgrade makes tables of this version of those of an older one. No row is written. It locks runs
 // before links: a load takes them in this order.
 func (s *Store) upgrade(ctx context.Context, conn *pgx.Conn) (did string, err error) {
 	n := s.names
@@ -318,9 +324,17 @@ func (s *Store) upgrade(ctx context.Context, conn *pgx.Conn) (did string, err er
 		add := func(table string, columns []string) string {
 			return "ALTER TABLE " + table + " ADD COLUMN " + strings.Join(columns, ", ADD COLUMN ")
 		}
-		if err := execAll(ctx, conn, append([]string{"SET LOCAL lock_timeout = '" + upgradeTimeout + "'",
-			"LOCK TABLE " + n.runs + ", " + n.links + " IN ACCESS EXCLUSIVE MODE",
-			add(n.runs, newRunsColumns), add(n.links, newColumns)}, n.createNew()...)...); err != nil {
+		// The tables of version 1 lack a table.
+		var made bool
+		if err := tx.QueryRow(ctx, "SELECT to_regclass($1) IS NOT NULL", n.workspaces).Scan(&made); err != nil {
+			return err
+		}
+		steps := append([]string{"LOCK TABLE " + n.runs + ", " + n.links + " IN ACCESS EXCLUSIVE MODE",
+			add(n.runs, newRunsColumns), add(n.links, newColumns)}, n.createNew()...)
+		if made {
+			steps = []string{add(n.workspaces, []string{"fold boolean"}), n.comment()}
+		}
+		if err := execAll(ctx, conn, append([]string{"SET LOCAL lock_timeout = '" + upgradeTimeout + "'"}, steps...)...); err != nil {
 			return err
 		}
 		did = fmt.Sprintf("upgraded table %s to version %d", n.table, version)

@@ -10,8 +10,8 @@ import (
 // Schemes implements sink.Session.
 func (s *session) Schemes(ctx context.Context, workspaces []string) (map[string]sink.Scheme, error) {
 	set, scheme := map[string]sink.Scheme{}, sink.Scheme{}
-	err := s.settings(ctx, workspaces, []any{&scheme.Name, &scheme.CodeLength, &scheme.Multiplier, &scheme.Fingerprint},
-		func(workspace string) { set[workspace] = scheme }, "scheme", "coalesce(code_length, 0)", "coalesce(multiplier, 0)", "coalesce(fingerprint, '')")
+	err := s.settings(ctx, workspaces, []any{&scheme.Name, &scheme.CodeLength, &scheme.Multiplier, &scheme.Fingerprint, &scheme.Fold},
+		func(workspace string) { set[workspace] = scheme }, "scheme", "coalesce(code_length, 0)", "coalesce(multiplier, 0)", "coalesce(fingerprint, '')", "coalesce(fold, false)")
 	return set, err
 }
 
@@ -45,10 +45,10 @@ func (s *session) SetScheme(ctx context.Context, workspaces []string, scheme sin
 		if err != nil {
 			return err
 		}
-		_, err = tx.Exec(ctx, "INSERT INTO "+s.store.names.workspaces+` (workspace_id, scheme, code_length, multiplier, fingerprint)
-			SELECT unnest($1::text[]), $2, nullif($3, 0), nullif($4::bigint, 0), nullif($5, '') ON CONFLICT (workspace_id) DO UPDATE SET scheme = excluded.scheme,
-			code_length = excluded.code_length, multiplier = excluded.multiplier, fingerprint = excluded.fingerprint`,
-			workspaces, scheme.Name, scheme.CodeLength, scheme.Multiplier, scheme.Fingerprint)
+		_, err = tx.Exec(ctx, "INSERT INTO "+s.store.names.workspaces+` (workspace_id, scheme, code_length, multiplier, fingerprint, fold)
+			SELECT unnest($1::text[]), $2, nullif($3, 0), nullif($4::bigint, 0), nullif($5, ''), nullif($6, false) ON CONFLICT (workspace_id) DO UPDATE SET scheme = excluded.scheme,
+			code_length = excluded.code_length, multiplier = excluded.multiplier, fingerprint = excluded.fingerprint, fold = excluded.fold`,
+			workspaces, scheme.Name, scheme.CodeLength, scheme.Multiplier, scheme.Fingerprint, scheme.Fold)
 		return err
 	})
 }

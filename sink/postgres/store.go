@@ -2,7 +2,7 @@
 // the contract of package sink. Nothing else in bulk imports the driver.
 //
 // A store named links has five tables: links, links_runs, links_ledger, links_workspaces and
-// links_counter (see [SQL]). One of version 1 is refused with sink.ErrOldTables until Init has
+// links_counter (see [SQL]). One of an older version is refused with sink.ErrOldTables until Init has
 // upgraded it.
 // A [Store] opens few connections. One holds the locks of a session, writes the row of its
 // run and does a first load; two do other loads; each lookup that runs has one.

@@ -37,7 +37,7 @@ func TestVersion1(t *testing.T) {
 	before := dump(t, dsn, "links")
 	sinktest.Refused(t, s, sink.ErrOldTables)
 	if _, err := s.Lock(ctx, []string{"demo"}, sink.LockOptions{}); !errors.Is(err, sink.ErrOldTables) ||
-		!strings.HasSuffix(err.Error(), `store "links" in schema "public": its tables are of version 1: run bulk init first`) {
+		!strings.HasSuffix(err.Error(), `store "links" in schema "public": its tables are of an older version: run bulk init first`) {
 		t.Errorf("a lock: %v", err)
 	}
 	reader := connect(t, dsn)
@@ -46,7 +46,7 @@ func TestVersion1(t *testing.T) {
 		t.Errorf("an upgrade waits for readers: %v, %v", did, err)
 	}
 	noError(t, execAll(ctx, reader, "COMMIT"))
-	if did := initialize(t, s); !slices.Equal(did, []string{"upgraded table links to version 2", "created index links_base_key"}) {
+	if did := initialize(t, s); !slices.Equal(did, []string{"upgraded table links to version 3", "created index links_base_key"}) {
 		t.Errorf("did %q", did)
 	}
 	if got := dump(t, dsn, "links"); !slices.Equal(got, before) {
@@ -76,6 +76,30 @@ func TestVersion1(t *testing.T) {
 			t.Errorf("did %q, want %q", did, want)
 		}
 	}
+}
+
+// One of version 2 gets what is new.
+func TestVersion2(t *testing.T) {
+	ctx, dsn := context.Background(), server.Database(t)
+	s := openStore(t, dsn, Options{RetryFor: -1})
+	initialize(t, s)
+	links := generated(0, 20)
+	loadAll(t, s, links)
+	script(t, dsn, "ALTER TABLE links_workspaces DROP COLUMN fold; COMMENT ON TABLE links IS 'bulk links, version 2'")
+	s = openStore(t, dsn, Options{RetryFor: -1})
+	sinktest.Refused(t, s, sink.ErrOldTables)
+	if did := initialize(t, s); !slices.Equal(did, []string{"upgraded table links to version 3"}) {
+		t.Errorf("did %q", did)
+	}
+	session, err := s.Lock(ctx, []string{"x"}, sink.LockOptions{})
+	noError(t, err)
+	noError(t, session.SetScheme(ctx, []string{"x"}, sink.Scheme{Name: "sha256-base32", Fold: true}))
+	set, err := session.Schemes(ctx, nil)
+	noError(t, errors.Join(err, session.Close()))
+	if len(set) != 1 || !set["x"].Fold {
+		t.Errorf("schemes %+v", set)
+	}
+	expect(t, dump(t, dsn, "links"), links)
 }
 
 // Only the owner can upgrade tables.

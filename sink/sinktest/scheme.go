@@ -22,6 +22,7 @@ var (
 	hashed   = sink.Scheme{Name: "sha256-base58"}
 	keyed    = sink.Scheme{Name: "keyed-base62", CodeLength: 16, Fingerprint: "0123456789abcdef"}
 	counter  = sink.Scheme{Name: "counter-base62", CodeLength: 7, Multiplier: 1<<63 - 1, Fingerprint: "fedcba9876543210"}
+	folding  = sink.Scheme{Name: "sha256-base32", Fold: true}
 	unsalted = sink.Scheme{Name: "counter-base62", CodeLength: 7, Multiplier: 1}
 )
 
@@ -49,15 +50,17 @@ func testSchemes(t *testing.T, db *database) {
 		noError(t, s.SetScheme(ctx, []string{"a", "b", "ü"}, keyed))
 		noError(t, s.SetScheme(ctx, []string{"b"}, counter))
 		noError(t, s.SetScheme(ctx, []string{"c"}, unsalted))
-		expect(s, map[string]sink.Scheme{"a": keyed, "b": counter}, "A", "a", "b", "d")
-	}, "a", "b", "c", "ü")
+		noError(t, s.SetScheme(ctx, []string{"d"}, folding))
+		noError(t, s.SetScheme(ctx, []string{"e"}, folding))
+		expect(s, map[string]sink.Scheme{"a": keyed, "b": counter, "d": folding}, "A", "a", "b", "d")
+	}, "a", "b", "c", "d", "e", "ü")
 	db.load(links("a", 0, 3), "a")
 	db.with(func(s sink.Session) {
 		noError(t, s.SetScheme(ctx, []string{"c"}, counter))
-		noError(t, s.SetScheme(ctx, []string{"b"}, hashed))
-	}, "b", "c")
+		noError(t, s.SetScheme(ctx, []string{"b", "e"}, hashed))
+	}, "b", "c", "e")
 	db.peek(func(s sink.Session) {
-		expect(s, map[string]sink.Scheme{"a": keyed, "b": hashed, "c": counter, "ü": keyed})
+		expect(s, map[string]sink.Scheme{"a": keyed, "b": hashed, "c": counter, "d": folding, "e": hashed, "ü": keyed})
 		expect(s, map[string]sink.Scheme{"ü": keyed}, append(many, "ü")...)
 		profiles, err := s.Profiles(ctx, nil)
 		noError(t, err)

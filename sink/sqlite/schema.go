@@ -12,7 +12,7 @@ import (
 // The header of the file says that bulk made it, and the version of the schema.
 const (
 	applicationID = 0x62756c6b // "bulk"
-	version       = 2
+	version       = 3
 	oldest        = 1 // version that Lock upgrades
 )
 
@@ -37,7 +37,7 @@ var newColumns = []string{
 	"change TEXT",         // and how
 }
 
-// createRest creates what version 2 has beside the columns of links: runs of any state, the
+// createRest creates what there is since version 2 beside the columns of links: runs of any state, the
 // settings of workspaces (no row: linkforge-1, sha256-base58, no rules), the next number of
 // a counter (one row, or none before the first), and the index for all links of a URL.
 const createRest = `
@@ -66,7 +66,8 @@ CREATE TABLE workspaces (
   code_length     INTEGER,
   multiplier      INTEGER,
   fingerprint     TEXT,
-  rules           INTEGER
+  rules           INTEGER,
+  fold            INTEGER
 ) STRICT, WITHOUT ROWID;
 CREATE TABLE counter (next INTEGER NOT NULL) STRICT;
 CREATE INDEX links_base_key ON links (base_key) WHERE base_key IS NOT NULL;
@@ -87,7 +88,7 @@ CREATE TABLE links (
 ) STRICT, WITHOUT ROWID;
 ` + createIndex + ";" + createRest
 
-// upgradeSchema makes version 2 of version 1, whose runs may have no state of version 2 and
+// upgradeSchema makes this version of version 1, whose runs may have no state of version 2 and
 // are therefore created anew.
 var upgradeSchema = "ALTER TABLE links ADD COLUMN " + strings.Join(newColumns, "; ALTER TABLE links ADD COLUMN ") +
 	"; CREATE TEMP TABLE old AS SELECT * FROM runs; DROP TABLE runs;" + createRest + `
@@ -95,6 +96,9 @@ INSERT INTO runs (run_id, fingerprint, state, as_of, read, created, existing, du
   started_at, finished_at) SELECT * FROM temp.old;
 DROP TABLE temp.old;
 `
+
+// upgradeSettings makes this version of version 2.
+const upgradeSettings = "ALTER TABLE workspaces ADD COLUMN fold INTEGER;"
 
 // inspect returns the version of our schema in the database; 0 means that it is empty. For
 // anything else the error is sink.ErrNotOurs.
@@ -120,7 +124,9 @@ func (c *conn) inspect() (made int64, err error) {
 	case id == 0 && v == 0 && slices.Contains(names, "links_url_key"):
 		v = oldest
 		if slices.Contains(names, "links_base_key") {
-			v = version
+			if v, err = c.number("read schema", "SELECT 2 + count(*) FROM pragma_table_info('workspaces') WHERE name = 'fold'"); err != nil {
+				return 0, err
+			}
 		}
 		return 0, fmt.Errorf("%s: application_id is 0: %w; if it was restored from an SQL dump, which loses that number, run"+
 			" PRAGMA application_id = %d; PRAGMA user_version = %d", c.path, sink.ErrNotOurs, applicationID, v)
@@ -170,7 +176,10 @@ func (c *conn) create() error {
 		}
 		op, statements := "create schema", createSchema
 		if made > 0 {
-			op, statements = "upgrade the tables to version 2", upgradeSchema
+			op, statements = fmt.Sprint("upgrade the tables to version ", version), upgradeSchema
+		}
+		if made == 2 {
+			statements = upgradeSettings
 		}
 		return c.exec(op, fmt.Sprintf("%s PRAGMA application_id = %d; PRAGMA user_version = %d", statements, applicationID, version))
 	})

@@ -11,8 +11,8 @@ import (
 func (s *session) Schemes(ctx context.Context, workspaces []string) (map[string]sink.Scheme, error) {
 	set := map[string]sink.Scheme{}
 	err := s.settings(ctx, workspaces, func(q *stmt) {
-		set[q.string(0)] = sink.Scheme{Name: q.string(1), CodeLength: int(q.int(2)), Multiplier: q.int(3), Fingerprint: q.string(4)}
-	}, "scheme", "code_length", "multiplier", "fingerprint")
+		set[q.string(0)] = sink.Scheme{Name: q.string(1), CodeLength: int(q.int(2)), Multiplier: q.int(3), Fingerprint: q.string(4), Fold: q.int(5) != 0}
+	}, "scheme", "code_length", "multiplier", "fingerprint", "fold")
 	return set, err
 }
 
@@ -39,11 +39,15 @@ func (s *session) SetScheme(ctx context.Context, workspaces []string, scheme sin
 			if err != nil {
 				return fmt.Errorf("%s: %w", c.path, err)
 			}
+			fold := int64(0)
+			if scheme.Fold {
+				fold = 1
+			}
 			for _, w := range workspaces {
-				if err := c.run("set schemes", `INSERT INTO workspaces (workspace_id, scheme, code_length, multiplier, fingerprint)
-					VALUES (?, ?, nullif(?, 0), nullif(?, 0), nullif(?, '')) ON CONFLICT (workspace_id) DO UPDATE SET scheme = excluded.scheme,
-					code_length = excluded.code_length, multiplier = excluded.multiplier, fingerprint = excluded.fingerprint`,
-					w, scheme.Name, int64(scheme.CodeLength), scheme.Multiplier, scheme.Fingerprint); err != nil {
+				if err := c.run("set schemes", `INSERT INTO workspaces (workspace_id, scheme, code_length, multiplier, fingerprint, fold)
+					VALUES (?, ?, nullif(?, 0), nullif(?, 0), nullif(?, ''), nullif(?, 0)) ON CONFLICT (workspace_id) DO UPDATE SET scheme = excluded.scheme,
+					code_length = excluded.code_length, multiplier = excluded.multiplier, fingerprint = excluded.fingerprint, fold = excluded.fold`,
+					w, scheme.Name, int64(scheme.CodeLength), scheme.Multiplier, scheme.Fingerprint, fold); err != nil {
 					return err
 				}
 			}

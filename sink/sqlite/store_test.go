@@ -83,8 +83,8 @@ func TestRefused(t *testing.T) {
 		{"a table links", "application_id is 0", true, execAll("CREATE TABLE links (id INTEGER PRIMARY KEY, url TEXT)")},
 		{"another application", "application_id is 7", true, execAll("PRAGMA application_id = 7")},
 		{"version without id", "application_id is 0", true, execAll("PRAGMA user_version = 1")},
-		{"restored from a dump", "PRAGMA application_id = 1651862635; PRAGMA user_version = 2", true, ours("PRAGMA application_id = 0; PRAGMA user_version = 0")},
-		{"newer version", "its schema is version 3, and this program knows version 2", true, ours("PRAGMA user_version = 3")},
+		{"restored from a dump", "PRAGMA application_id = 1651862635; PRAGMA user_version = 3", true, ours("PRAGMA application_id = 0; PRAGMA user_version = 0")},
+		{"newer version", "its schema is version 4, and this program knows version 3", true, ours("PRAGMA user_version = 4")},
 		{"index dropped", "links_url_key is missing", true, ours("DROP INDEX links_url_key")},
 		{"not a database", "file is not a database (SQLite code 26): choose another", false, func(t *testing.T, path string) {
 			noError(t, os.WriteFile(path, []byte(strings.Repeat("url,code\n", 1000)), 0o666))

@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -37,7 +38,7 @@ func TestVersion1(t *testing.T) {
 	version1(t, path)
 	store := open(t, path)
 	sinktest.Refused(t, store, sink.ErrOldTables)
-	if _, err := store.Runs(ctx); err == nil || err.Error() != store.path+": its tables are of version 1: the next bulk run without Config.DryRun upgrades them" {
+	if _, err := store.Runs(ctx); err == nil || err.Error() != store.path+": its tables are of an older version: the next bulk run without Config.DryRun upgrades them" {
 		t.Errorf("the runs: %v", err)
 	}
 	old := dump(t, path)
@@ -55,7 +56,7 @@ func TestVersion1(t *testing.T) {
 	after, err := store.Runs(ctx)
 	noError(t, err)
 	if len(after) != 2 || after[0].State != sink.Finished || after[0].Counts.Created != 2 || after[1].State != sink.Loading || after[1].Started.IsZero() ||
-		!slices.Equal(dump(t, path), old) || number("PRAGMA user_version") != 2 || number("SELECT * FROM last") != 2 {
+		!slices.Equal(dump(t, path), old) || number("PRAGMA user_version") != version || number("SELECT * FROM last") != 2 {
 		t.Errorf("runs %+v; links %+v, before %+v", after, dump(t, path), old)
 	}
 	links := makeLinks("w", 0, 10)
@@ -79,13 +80,38 @@ func TestVersion1(t *testing.T) {
 	}
 }
 
-// A dump of version 1 is told to be one.
-func TestDumpOfVersion1(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "x.db")
-	version1(t, path)
-	execAll("PRAGMA application_id = 0", "PRAGMA user_version = 0")(t, path)
-	if _, err := Open(context.Background(), path); err == nil || !strings.Contains(err.Error(), "PRAGMA user_version = 1") {
-		t.Error(err)
+// A database of version 2 is refused by all that only looks. The first lock adds what is new.
+func TestVersion2(t *testing.T) {
+	ctx, path := context.Background(), filepath.Join(t.TempDir(), "x.db")
+	filled(t, path, makeLinks("w", 0, 10))
+	version2(t, path)
+	store := open(t, path)
+	sinktest.Refused(t, store, sink.ErrOldTables)
+	s, err := store.Lock(ctx, []string{"w", "x"}, sink.LockOptions{})
+	noError(t, err)
+	noError(t, s.SetScheme(ctx, []string{"x"}, sink.Scheme{Name: "sha256-base32", Fold: true}))
+	set, err := s.Schemes(ctx, nil)
+	noError(t, errors.Join(err, s.Close()))
+	if len(set) != 1 || !set["x"].Fold || len(dump(t, path)) != 10 {
+		t.Errorf("schemes %+v, %d links", set, len(dump(t, path)))
+	}
+}
+
+// version2 makes a database one of version 2.
+var version2 = execAll("ALTER TABLE workspaces DROP COLUMN fold", "PRAGMA user_version = 2")
+
+// A dump of an older version is told to be one.
+func TestDumpsOfOldVersions(t *testing.T) {
+	for want, make := range map[string]func(*testing.T, string){
+		"PRAGMA user_version = 1": version1,
+		"PRAGMA user_version = 2": func(t *testing.T, path string) { filled(t, path, nil); version2(t, path) },
+	} {
+		path := filepath.Join(t.TempDir(), "x.db")
+		make(t, path)
+		execAll("PRAGMA application_id = 0", "PRAGMA user_version = 0")(t, path)
+		if _, err := Open(context.Background(), path); err == nil || !strings.Contains(err.Error(), want) {
+			t.Error(err)
+		}
 	}
 }
 
