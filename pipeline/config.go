@@ -235,7 +235,6 @@ func (c *Config) validate() error {
 	if _, _, err := c.Scheme.Make(c.CodeLength); err != nil {
 		problems = append(problems, err)
 	}
-	problems = append(problems, c.checkCounter())
 	check("Profile.MaxLength", c.Profile.Validate())
 	if c.MaxRetries < 0 || c.MaxRetries > codegen.MostRetries {
 		complain("Config.MaxRetries %d is not within 0 to %d", c.MaxRetries, codegen.MostRetries)
@@ -300,7 +299,6 @@ func (c *Config) checkLegacy(complain func(format string, args ...any)) {
 		{"Codes.Pattern", c.Codes.Pattern != nil, true},
 		{"Codes.Reserved", c.ReservedSHA256 != "", true},
 		{"OnConflict", c.OnConflict != legacy.Reject, true},
-		{"Codes.Fold", c.Codes.Fold, true},
 	} {
 		switch {
 		case !o.given || c.Legacy.Keeps() || c.Legacy == legacy.Map && !o.keeps:

@@ -80,11 +80,3 @@ func (j *job) timeNumbering(ctx context.Context, settled *settle.Settlement, res
 		return err
 	})
 }
-
-// checkCounter says why a counter cannot be used with these options.
-func (c *Config) checkCounter() error {
-	if c.Scheme.counts() && c.Codes.Fold {
-		return fmt.Errorf("Config.Codes.Fold cannot be used with scheme %s: its codes differ in case only", c.Scheme.Name)
-	}
-	return nil
-}

@@ -118,6 +118,7 @@ type deletion struct {
 	asOf    time.Time
 	inputs  *intake.Inputs
 	profile canon.Profile // of the workspace
+	folds   bool          // the workspace folds case
 	dir     *outdir.Dir
 	rows    *remove.Rows
 	result  DeleteResult
@@ -204,7 +205,8 @@ func (d *deletion) opened() (list []DeleteInput) {
 	return list
 }
 
-// profileOfStore returns the profile of the links of the workspace.
+// profileOfStore returns the profile of the links of the workspace. It notes whether the workspace folds
+// case.
 func (d *deletion) profileOfStore(ctx context.Context) (p canon.Profile, err error) {
 	session, err := d.Store.Peek(ctx)
 	if err != nil {
@@ -219,7 +221,9 @@ func (d *deletion) profileOfStore(ctx context.Context) (p canon.Profile, err err
 		return p, fmt.Errorf("workspace %q: %w that this version of bulk knows", d.Workspace, err)
 	}
 	p.AssumeScheme = d.AssumeScheme
-	return p, nil
+	schemes, err := session.Schemes(ctx, []string{d.Workspace})
+	d.folds = schemes[d.Workspace].Fold
+	return p, err
 }
 
 // do reads, asks, marks and writes.
@@ -228,7 +232,7 @@ func (d *deletion) do(ctx context.Context) (err error) {
 	status.TotalBytes.Store(d.inputs.Size)
 	status.enter(StageRead)
 	d.rows, err = remove.Read(ctx, d.inputs, remove.Config{
-		Profile: d.profile, Workspace: d.Workspace, Store: d.Store, Sorter: extsort.Config{Memory: d.sortMemory, Loads: 2},
+		Profile: d.profile, Fold: d.folds, Workspace: d.Workspace, Store: d.Store, Sorter: extsort.Config{Memory: d.sortMemory, Loads: 2},
 		Bytes: &status.Bytes, Read: &status.Read, Rejected: &status.Rejected, Seen: &status.Written,
 	})
 	defer func() { err = errors.Join(err, d.rows.Close()) }()

@@ -40,14 +40,18 @@ func describe(cfg *Config, in *intake.Inputs) *manifest.Manifest {
 func (c *Config) terms() *terms.Terms {
 	t := &terms.Terms{
 		ReportFormat: string(c.ReportFormat), ReportOrder: string(c.ReportOrder), BaseURL: c.BaseURL, ExcelSafe: c.ExcelSafe, Carry: !c.NoCarry, DryRun: c.DryRun,
-		MaxRejects: c.MaxRejects, ExpectRows: c.ExpectRows, Limit: c.Limit, Workspace: c.Workspace, MaxField: int64(c.Source.MaxField), PadRows: c.Source.PadRows, URLs: c.Profile,
+		MaxRejects: c.MaxRejects, ExpectRows: c.ExpectRows, Limit: c.Limit, Workspace: c.Workspace, MaxField: int64(c.Source.MaxField), PadRows: c.Source.PadRows, Fold: c.Scheme.Fold, URLs: c.Profile,
 		Map: c.Source.Map, CodeFrom: c.Source.CodeColumn, Campaign: c.Campaign,
 	}
 	if c.Source.Profile != profile.Auto {
 		t.Program = c.Source.Profile
 	}
 	if c.Legacy != legacy.Off {
-		t.Codes = &terms.Codes{Codes: judge.Codes{Mode: c.Legacy, Rules: c.Codes, Pattern: c.CodePattern}, OnConflict: c.OnConflict, ReservedSHA256: c.ReservedSHA256}
+		codes := c.Codes
+		if c.Scheme.Fold {
+			codes = codes.Folded()
+		}
+		t.Codes = &terms.Codes{Codes: judge.Codes{Mode: c.Legacy, Rules: codes, Pattern: c.CodePattern}, OnConflict: c.OnConflict, ReservedSHA256: c.ReservedSHA256}
 	}
 	if c.migrates() {
 		t.Beyond = &terms.Beyond{Attrs: c.Attrs, Policy: c.Policy(), KeepCreated: c.KeepCreated, Domains: c.Domains, ShortDomains: c.ShortDomains, NoEnds: c.NoRules}

@@ -220,8 +220,7 @@
 //     bytes a row;
 //   - of a run that keeps codes and has link rules, the rows of the URL with the most rows;
 //   - of a run that keeps codes, what became of those of one URL and of the URLs that share its
-//     code of salt 0, at some 100 bytes for each code that the store had or that is lost; with
-//     --fold-case also each code of a URL that is stored in another spelling;
+//     code of salt 0, at some 100 bytes for each code that the store had or that is lost;
 //   - the window of each zstd input that is being read, which may be 128 MiB if it was made
 //     with --long;
 //   - a record batch of an Arrow input, of at most 4 GiB;

@@ -24,10 +24,10 @@ import (
 // config returns the configuration of a case on a store.
 func (c *legacyCase) config(store sink.Store) pipeline.Config {
 	cfg := pipeline.Config{Workspace: c.Workspace, Store: store, CodeLength: c.CodeLength, MaxRetries: c.MaxRetries,
-		Legacy: legacy.Mode(c.Legacy), Scheme: c.scheme}
+		Legacy: legacy.Mode(c.Legacy), Scheme: c.made()}
 	cfg.Scheme.Words = blocklist(c.words)
 	if cfg.Legacy.Keeps() {
-		cfg.OnConflict, cfg.Codes.Fold = legacy.Conflict(c.OnConflict), c.FoldCase
+		cfg.OnConflict = legacy.Conflict(c.OnConflict)
 	}
 	cfg.Source.CodeColumn, cfg.Source.Map = "code", map[string]string{"kind": "kind"}
 	if c.MaxRetries == 0 {
@@ -256,6 +256,28 @@ func TestLegacyVectors(t *testing.T) {
 	}
 }
 
+// The vectors of workspaces that fold case, on both stores.
+func TestFoldVectors(t *testing.T) {
+	onStores(t, func(t *testing.T, s linkStore) {
+		n := 0
+		for i, c := range legacyCases(t) {
+			if !c.FoldCase {
+				continue
+			}
+			n++
+			s.empty(t)
+			cfg := c.config(s.Store)
+			c.plant(t, cfg)
+			for _, wrong := range append(c.check(t, cfg, 0), c.again(t, cfg)...) {
+				t.Errorf("case %d: %s", i, wrong)
+			}
+		}
+		if n != 18 {
+			t.Errorf("%d cases", n)
+		}
+	})
+}
+
 // The example of codegen/README.md, through a whole run.
 func TestKeptPage(t *testing.T) {
 	page := read(t, "../codegen/README.md")
@@ -400,7 +422,7 @@ func (c *legacyCase) draw(t *rapid.T, url *rapid.Generator[string]) {
 	c.Workspace = "demo" // that of the crowds
 	c.Legacy = rapid.SampledFrom([]string{"keep", "keep", "both", "both", "map"}).Draw(t, "mode")
 	c.OnConflict = rapid.SampledFrom([]string{"reject", "generate", "fail"}).Draw(t, "conflict")
-	c.FoldCase = c.Legacy != "map" && rapid.IntRange(0, 2).Draw(t, "fold") == 0
+	c.FoldCase = c.scheme.Name == "" && rapid.IntRange(0, 2).Draw(t, "fold") == 0
 	c.MaxRetries = rapid.IntRange(0, 3).Draw(t, "retries")
 	code := rapid.Custom(func(t *rapid.T) string {
 		if rapid.IntRange(0, 3).Draw(t, "generated") == 0 { // one that a URL may get
@@ -408,11 +430,14 @@ func (c *legacyCase) draw(t *rapid.T, url *rapid.Generator[string]) {
 		}
 		return rapid.StringMatching("[a-bA-B1]{1,2}").Draw(t, "code")
 	})
-	linked, folded := map[string]bool{}, map[string]bool{}
+	linked, taken := map[string]bool{}, map[string]bool{}
 	for range rapid.IntRange(0, 8).Draw(t, "stored") {
 		l := legacyLink{code.Draw(t, "code"), url.Draw(t, "url"), rapid.SampledFrom([]string{"link", "alias"}).Draw(t, "kind")}
-		if key := strings.ToLower(l.Code); !folded[key] && !(l.Kind == "link" && linked[l.Canonical]) {
-			folded[key], linked[l.Canonical] = true, linked[l.Canonical] || l.Kind == "link"
+		if c.FoldCase {
+			l.Code = strings.ToLower(l.Code)
+		}
+		if !taken[l.Code] && !(l.Kind == "link" && linked[l.Canonical]) {
+			taken[l.Code], linked[l.Canonical] = true, linked[l.Canonical] || l.Kind == "link"
 			c.Store = append(c.Store, l)
 		}
 	}

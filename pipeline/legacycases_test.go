@@ -11,7 +11,6 @@ import (
 
 	"github.com/linkforge/bulk/pipeline"
 	"github.com/linkforge/bulk/pipeline/legacy"
-	"github.com/linkforge/bulk/pipeline/outcome"
 	"github.com/linkforge/bulk/pipeline/outdir"
 	"github.com/linkforge/bulk/pipeline/report"
 )
@@ -42,25 +41,6 @@ func TestLegacySpannedBuckets(t *testing.T) {
 	cfg.SpillAt(1)
 	c.plant(t, cfg)
 	for _, wrong := range append(c.check(t, cfg, 900), c.again(t, cfg)...) {
-		t.Error(wrong)
-	}
-}
-
-// Where the store has codes that differ only in case, from a run that kept them apart, a later run
-// for which they are one leaves each to the URL that has it.
-func TestLegacyFoldOverTwins(t *testing.T) {
-	const u1, u2, u3 = "http://example.com/1", "http://example.com/2", "http://example.com/3"
-	c := legacyCase{Workspace: "ws", Legacy: "keep", OnConflict: "reject", FoldCase: true, CodeLength: 5,
-		Store: []legacyLink{{"Ab", u1, "link"}, {"aB", u2, "link"}, {"ab", u2, "alias"}},
-		Rows: []legacyRow{{Canonical: u1, Code: "Ab"}, {Canonical: u2, Code: "aB"}, {Canonical: u2, Code: "ab"},
-			{Canonical: u1, Code: "AB"}, {Canonical: u3, Code: "aB"}, {Canonical: u3, Code: "AB"}},
-	}
-	c.Expect.Store = c.Store
-	c.Expect.Rows = []legacyResult{{ShortCode: "Ab", Kind: "link"}, {ShortCode: "aB", Kind: "link"}, {ShortCode: "ab", Kind: "alias"},
-		{ShortCode: "Ab", Kind: "link"}, {Reason: outcome.CodeTaken, Owner: u2}, {Reason: outcome.CodeTaken, Owner: u1}}
-	cfg := c.config(openStore(t, t.TempDir()))
-	c.plant(t, cfg)
-	for _, wrong := range append(c.check(t, cfg, 0), c.again(t, cfg)...) {
 		t.Error(wrong)
 	}
 }

@@ -40,8 +40,15 @@ type legacyCase struct {
 func (c *legacyCase) code(url string, salt int) string { return c.codeOf(url, salt, c.CodeLength) }
 
 func (c *legacyCase) codeOf(url string, salt, length int) string {
-	k := schemeKind{scheme: c.scheme, length: length}
+	k := schemeKind{scheme: c.made(), length: length}
 	return identity{url: url}.code(k.maker(), c.Workspace, salt)
+}
+
+// made is how codes are made.
+func (c *legacyCase) made() pipeline.Scheme {
+	s := c.scheme
+	s.Fold = c.FoldCase
+	return s
 }
 
 type legacyLink struct{ Code, Canonical, Kind string }
@@ -80,37 +87,38 @@ func legacyCases(t *testing.T) (cases []legacyCase) {
 // in codegen/README.md). It returns what becomes of each row, and the store afterwards; nil:
 // the run fails.
 func (c *legacyCase) model() (rows []legacyResult, after []legacyLink) {
-	fold := func(code string) string {
-		if c.FoldCase {
-			return strings.ToLower(code)
+	given := c.Rows
+	if c.FoldCase {
+		given = slices.Clone(given)
+		for i := range given {
+			given[i].Code = strings.ToLower(given[i].Code)
 		}
-		return code
 	}
 	type holder struct {
 		legacyLink
 		stored bool
 	}
-	codes, links := map[string]*holder{}, map[string]*holder{} // by folded code; of URLs
+	codes, links := map[string]*holder{}, map[string]*holder{} // by code; of URLs
 	for _, l := range c.Store {
-		codes[fold(l.Code)] = &holder{l, true}
+		codes[l.Code] = &holder{l, true}
 		if l.Kind == "link" {
-			links[l.Canonical] = codes[fold(l.Code)]
+			links[l.Canonical] = codes[l.Code]
 		}
 	}
-	claims := map[string]*holder{}         // by folded code: the best
+	claims := map[string]*holder{}         // by code: the best
 	marked := map[string]map[string]bool{} // codes of a URL whose row says that it is the link
-	for _, r := range c.Rows {
+	for _, r := range given {
 		if r.Code == "" || c.Legacy == "map" {
 			continue
 		}
-		if b := claims[fold(r.Code)]; b == nil || cmp.Or(cmp.Compare(r.Canonical, b.Canonical), cmp.Compare(r.Code, b.Code)) < 0 {
-			claims[fold(r.Code)] = &holder{legacyLink: legacyLink{r.Code, r.Canonical, "alias"}}
+		if b := claims[r.Code]; b == nil || cmp.Or(cmp.Compare(r.Canonical, b.Canonical), cmp.Compare(r.Code, b.Code)) < 0 {
+			claims[r.Code] = &holder{legacyLink: legacyLink{r.Code, r.Canonical, "alias"}}
 		}
 		if r.Kind == "link" {
 			if marked[r.Canonical] == nil {
 				marked[r.Canonical] = map[string]bool{}
 			}
-			marked[r.Canonical][fold(r.Code)] = true
+			marked[r.Canonical][r.Code] = true
 		}
 	}
 	for code, b := range claims {
@@ -122,21 +130,21 @@ func (c *legacyCase) model() (rows []legacyResult, after []legacyLink) {
 		if r.Code == "" || c.Legacy == "map" {
 			return nil
 		}
-		if h := codes[fold(r.Code)]; h.Canonical == r.Canonical {
+		if h := codes[r.Code]; h.Canonical == r.Canonical {
 			return h
 		}
 		return nil
 	}
 	wins, urls := map[string][]*holder{}, map[string]bool{} // by URL; the URLs with an accepted row
-	rows = make([]legacyResult, len(c.Rows))
-	for i, r := range c.Rows {
+	rows = make([]legacyResult, len(given))
+	for i, r := range given {
 		if h := won(r); h != nil {
 			wins[r.Canonical] = append(wins[r.Canonical], h)
 		} else if r.Code != "" && c.Legacy != "map" && c.OnConflict != "generate" {
 			if c.OnConflict == "fail" {
 				return nil, nil
 			}
-			rows[i] = legacyResult{Reason: "code_taken", Owner: codes[fold(r.Code)].Canonical}
+			rows[i] = legacyResult{Reason: "code_taken", Owner: codes[r.Code].Canonical}
 			continue
 		}
 		urls[r.Canonical] = true
@@ -144,7 +152,7 @@ func (c *legacyCase) model() (rows []legacyResult, after []legacyLink) {
 	for _, u := range slices.Sorted(maps.Keys(urls)) {
 		own := wins[u]
 		slices.SortFunc(own, func(a, b *holder) int {
-			return cmp.Or(-compareBool(marked[u][fold(a.Code)], marked[u][fold(b.Code)]), cmp.Compare(a.Code, b.Code))
+			return cmp.Or(-compareBool(marked[u][a.Code], marked[u][b.Code]), cmp.Compare(a.Code, b.Code))
 		})
 		own = slices.DeleteFunc(own, func(h *holder) bool { return h.stored }) // those stay what they are
 		wins[u] = own
@@ -155,13 +163,13 @@ func (c *legacyCase) model() (rows []legacyResult, after []legacyLink) {
 	salts := map[string]int{}
 	for _, u := range slices.Sorted(maps.Keys(urls)) {
 		if links[u] != nil && links[u].stored {
-			k := schemeKind{scheme: c.scheme, length: c.CodeLength}
+			k := schemeKind{scheme: c.made(), length: c.CodeLength}
 			salts[u] = k.maker().SaltOf([]byte(u), []byte(c.Workspace), []byte(links[u].Code), max(c.MaxRetries, 10))
 		}
 		for salt := 0; links[u] == nil && salt <= c.MaxRetries; salt++ {
-			if code := c.code(u, salt); codes[fold(code)] == nil && wordIn(c.words, code) == "" {
+			if code := c.code(u, salt); codes[code] == nil && wordIn(c.words, code) == "" {
 				links[u] = &holder{legacyLink: legacyLink{code, u, "link"}}
-				codes[fold(code)], salts[u] = links[u], salt
+				codes[code], salts[u] = links[u], salt
 			}
 		}
 		if own := wins[u]; links[u] == nil && len(own) > 0 {
@@ -169,7 +177,7 @@ func (c *legacyCase) model() (rows []legacyResult, after []legacyLink) {
 			links[u], least.Kind = least, "link"
 		}
 	}
-	for _, r := range c.Rows { // of a code that a row has it does not count what salt gives it
+	for _, r := range given { // of a code that a row has it does not count what salt gives it
 		if h := won(r); h != nil && h == links[r.Canonical] {
 			salts[r.Canonical] = 0
 		}
@@ -178,7 +186,7 @@ func (c *legacyCase) model() (rows []legacyResult, after []legacyLink) {
 	for u, above := range salts {
 		for salt := range above {
 			code, owner := c.codeOf(u, salt, len(links[u].Code)), ""
-			if h := codes[fold(code)]; h != nil {
+			if h := codes[code]; h != nil {
 				owner = h.Canonical
 			}
 			if word := wordIn(c.words, code); word != "" {
@@ -188,7 +196,7 @@ func (c *legacyCase) model() (rows []legacyResult, after []legacyLink) {
 		}
 	}
 	slices.Sort(c.collisions)
-	for i, r := range c.Rows {
+	for i, r := range given {
 		h := cmp.Or(won(r), links[r.Canonical])
 		switch {
 		case rows[i].Reason != "":

@@ -117,6 +117,20 @@ func (o *outputDir) inspect(ctx context.Context, cfg *Config, inputs *intake.Inp
 	return opts, err
 }
 
+// alike reports whether nothing that is known before the inputs are read tells the run of a manifest from
+// this one.
+func alike(then *manifest.Manifest, cfg *Config, inputs *intake.Inputs) bool {
+	now := describe(cfg, inputs)
+	for i, in := range inputs.List {
+		if _, size := in.Progress(); size > 0 && cfg.Limit == 0 && in.Name != "-" {
+			now.Inputs[i].Size = size
+		}
+	}
+	before := *then
+	before.AsOf = now.AsOf // whether it was asked for is not known; the fingerprint tells
+	return manifest.Difference(&before, now) == ""
+}
+
 // recognize returns the run of the store whose files are in the output directory, as that run
 // left them, if nothing that is known yet tells it from this one; otherwise nil.
 func recognize(ctx context.Context, cfg *Config, inputs *intake.Inputs) (*sink.Run, error) {
@@ -131,16 +145,9 @@ func recognize(ctx context.Context, cfg *Config, inputs *intake.Inputs) (*sink.R
 	if err != nil {
 		return nil, err
 	}
-	if inputs != nil {
-		now := describe(cfg, inputs)
-		for i, in := range inputs.List {
-			if _, size := in.Progress(); size > 0 && cfg.Limit == 0 && in.Name != "-" {
-				now.Inputs[i].Size = size
-			}
-		}
-		before := *then
-		before.AsOf = now.AsOf // whether it was asked for is not known; the fingerprint tells
-		if manifest.Difference(&before, now) != "" {
+	if inputs != nil && !alike(then, cfg, inputs) {
+		folding := *cfg // as the store may say when it is asked
+		if folding.Scheme.Fold = cfg.Scheme.mayFold(); !alike(then, &folding, inputs) {
 			return nil, nil
 		}
 	}

@@ -190,12 +190,24 @@ func (p *preview) do(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	err = p.look(ctx, names)
+	for errors.Is(err, errOtherFold) {
+		if i := slices.IndexFunc(names, onlyOnce); i >= 0 {
+			return p.foldUnknown(names[i])
+		}
+		err = p.look(ctx, names)
+	}
+	return err
+}
+
+// look reads the inputs and does everything from there.
+func (p *preview) look(ctx context.Context, names []string) (err error) {
 	inputs, err := p.open(ctx, names)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, inputs.Close()) }()
-	err = p.read(ctx, inputs)
+	err = p.readRows(ctx, inputs)
 	defer func() { err = errors.Join(err, p.rows.Close()) }()
 	if err != nil {
 		return err
@@ -251,7 +263,7 @@ func (p *preview) attempt(ctx context.Context) (err error) {
 
 // count counts what would be written and takes examples of it.
 func (p *preview) count(ctx context.Context, settled *settle.Settlement) error {
-	all := &sample{campaign: p.cfg.Campaign, keeps: p.rows.Claims != nil, both: p.cfg.Legacy == legacy.Both, fold: p.cfg.Codes.Fold}
+	all := &sample{campaign: p.cfg.Campaign, keeps: p.rows.Claims != nil, both: p.cfg.Legacy == legacy.Both, fold: p.cfg.Scheme.Fold}
 	written, err := emit.Sorted(ctx, p.rows, settled, all, report.NewCollisions(io.Discard, false, false), nil,
 		emit.Config{Workers: p.cfg.Workers, NoCarry: true, Written: &p.cfg.Status.Written, Columns: p.columns(), Profile: p.cfg.Profile, AsOf: p.result.AsOf.Unix()})
 	if err != nil {
@@ -308,7 +320,11 @@ func (p *preview) findWinner(ctx context.Context, settled *settle.Settlement) er
 	verdicts := settled.Claims().Reader()
 	defer verdicts.Close()
 	first := p.rows.Order.First(h, []byte(c.canonical), []byte(c.Workspace), nil)
-	owner, err := verdicts.Owner(ctx, p.rows.Workspaces.ID(string(c.Workspace)), p.rows.Order.Key(first.Hash), h.Key(), []byte(c.LegacyCode))
-	c.Detail = outcome.CodeTakenDetail([]byte(c.LegacyCode), owner)
+	code := []byte(c.LegacyCode)
+	if p.cfg.Scheme.Fold {
+		code = legacy.Fold(code[:0], code)
+	}
+	owner, err := verdicts.Owner(ctx, p.rows.Workspaces.ID(string(c.Workspace)), p.rows.Order.Key(first.Hash), h.Key(), code)
+	c.Detail = outcome.CodeTakenDetail(code, owner)
 	return err
 }

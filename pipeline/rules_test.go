@@ -463,13 +463,13 @@ func TestRulesOfKeptCodes(t *testing.T) {
 			for range 1 + rnd.IntN(14) {
 				pick := func(texts ...string) string { return texts[rnd.IntN(len(texts))] }
 				rows = append(rows, keptRuleRow{
-					url: pick("http://a.example/1", "http://A.example/1", "http://a.example/2"), code: pick("", "", "x", "y", "z"),
+					url: pick("http://a.example/1", "http://A.example/1", "http://a.example/2"), code: pick("", "", "x-", "y-", "z-"),
 					expires: pick("", "", "2026-01-03", "2026-01-05", "2025-01-01"), limit: pick("", "", "5"), kind: pick("", "", "TEMPORARY", "PERMANENT"), owner: pick("", "", "u1", "u2"),
 				})
 			}
 			onDrift := []rules.OnDrift{rules.Keep, rules.Update, rules.Reject}[rnd.IntN(3)]
 			cfg := pipeline.Config{Workspace: "ws", Legacy: mode, OnConflict: []legacy.Conflict{legacy.Reject, legacy.Generate}[rnd.IntN(2)], CodeLength: 10, AsOf: at}
-			cfg.Codes.Fold = rnd.IntN(4) == 0
+			cfg.Scheme.Fold = seed%2 == 0
 			if seed%3 == 0 { // keyed codes, of which that of the first URL is blocked
 				cfg.Scheme = keyed
 				m, _, err := keyed.Make(10)
@@ -477,7 +477,7 @@ func TestRulesOfKeptCodes(t *testing.T) {
 				cfg.Scheme.Words = blocklist([]string{identity{url: "http://a.example/1"}.code(m, "ws", 0)[2:7]})
 			}
 			if seed%3 == 1 {
-				cfg.Codes.Fold, cfg.CodeLength, cfg.Scheme = false, 0, pipeline.Scheme{Name: codegen.NamePermuted, Secret: keyed.Secret}
+				cfg.CodeLength, cfg.Scheme = 0, pipeline.Scheme{Name: codegen.NamePermuted, Secret: keyed.Secret}
 			}
 			what := fmt.Sprintf("seed %d, night %d", seed, night)
 			testKeptRules(t, what, dir, cfg, onDrift, rows, rnd.IntN(2) == 0)

@@ -142,8 +142,10 @@ func (j *job) do(ctx context.Context) (err error) {
 	}
 	defer func() { err = errors.Join(err, j.out.abandon()) }()
 	err = j.process(ctx, inputs)
-	for errors.Is(err, errOtherTime) {
-		if i := slices.IndexFunc(names, onlyOnce); i >= 0 {
+	for readAgain(err) {
+		if i := slices.IndexFunc(names, onlyOnce); i >= 0 && errors.Is(err, errOtherFold) {
+			return j.foldUnknown(names[i])
+		} else if i >= 0 {
 			return fmt.Errorf("the unfinished run of this command began at %s; links may have expired since, so the rows must be read again, and %s cannot: add Config.NewRun to start over",
 				j.result.AsOf.Format(time.RFC3339), names[i])
 		}
@@ -161,6 +163,9 @@ func onlyOnce(name string) bool {
 	return name == "-" || err == nil && !info.Mode().IsRegular()
 }
 
+// readAgain reports whether the rows are to be read once more.
+func readAgain(err error) bool { return errors.Is(err, errOtherTime) || errors.Is(err, errOtherFold) }
+
 // errOtherTime: the rows were judged by another as_of than that of the run that is resumed, which
 // the job has now. They are to be read once more.
 var errOtherTime = errors.New("links may have expired meanwhile")
@@ -168,7 +173,7 @@ var errOtherTime = errors.New("links may have expired meanwhile")
 // process reads the inputs, which it closes, and does everything from there.
 func (j *job) process(ctx context.Context, inputs *intake.Inputs) (err error) {
 	defer func() { err = errors.Join(err, inputs.Close()) }()
-	err = j.read(ctx, inputs)
+	err = j.readRows(ctx, inputs)
 	defer func() { err = errors.Join(err, j.rows.Close()) }()
 	if err != nil {
 		return err
@@ -511,7 +516,6 @@ func (j *job) kept() *settle.Kept {
 	}
 	kept := &settle.Kept{Mode: j.cfg.Legacy, Conflict: j.cfg.OnConflict, Claims: j.rows.Claims, Sorter: j.sorter(j.budget.verdicts, j.budget.loads)}
 	if j.cfg.Store != nil {
-		kept.Scan = j.cfg.Store.Scan
 	}
 	return kept
 }

@@ -14,7 +14,8 @@ import (
 // A Scheme says how codes are made. The functions take their length, in characters; 0: the default
 // of the scheme.
 type Scheme struct {
-	Name   string             // "": sha256-base58
+	Name   string             // "": sha256-base58, or sha256-base32 if the workspaces fold case
+	Fold   bool               // they do: all their codes are in ASCII lower case
 	Secret codegen.Secret     // of a scheme that takes one
 	Words  *codegen.Blocklist // that no generated code may contain; nil: none
 
@@ -25,12 +26,23 @@ type Scheme struct {
 
 // withDefaults fills in the defaults. If there is no such scheme, Make has the error.
 func (s Scheme) withDefaults() (Scheme, codegen.Spec) {
-	s.Name = cmp.Or(s.Name, codegen.Name)
+	plain := codegen.Name
+	if s.Fold {
+		plain = codegen.NameBase32
+	}
+	s.Name = cmp.Or(s.Name, plain)
 	spec, _ := codegen.SpecOf(s.Name)
 	if s.Name == codegen.NameCounter {
 		s.Multiplier = cmp.Or(s.Multiplier, 1)
 	}
 	return s, spec
+}
+
+// mayFold reports whether the scheme can make codes for workspaces that fold case.
+func (s Scheme) mayFold() bool {
+	s.Fold = true
+	_, spec := s.withDefaults()
+	return spec.Alphabet == codegen.Base32Alphabet
 }
 
 // Make returns what makes codes: a counter, or a maker. The error says what is wrong with
@@ -50,6 +62,7 @@ func (s Scheme) Make(length int) (maker codegen.Maker, counter codegen.Counter, 
 	complain(!spec.Counts && c.CounterStart != 0, "Config.Scheme.CounterStart: scheme %s has no counter", c.Name)
 	complain(c.CounterStart < 0, "Config.Scheme.CounterStart %d is below 1", c.CounterStart)
 	complain(c.Name != codegen.NameCounter && c.Multiplier != 0, "Config.Scheme.Multiplier goes with scheme %s only", codegen.NameCounter)
+	complain(c.Fold && !c.mayFold(), "Config.Scheme.Fold goes with scheme %s or %s, not %s", codegen.NameBase32, codegen.NameKeyedBase32, c.Name)
 	complain(c.Multiplier < 0, "Config.Scheme.Multiplier %d is below 1", c.Multiplier)
 	if len(problems) > 0 {
 		return maker, nil, errors.Join(problems...)
@@ -84,18 +97,25 @@ func (s Scheme) describe(length, maxRetries int) manifest.Scheme {
 func (s Scheme) Stored(length int) sink.Scheme {
 	s, spec := s.withDefaults()
 	if spec.AnyLength() {
-		return sink.Scheme{Name: s.Name}
+		return sink.Scheme{Name: s.Name, Fold: s.Fold}
 	}
-	return sink.Scheme{Name: s.Name, CodeLength: cmp.Or(length, spec.Length), Multiplier: s.Multiplier, Fingerprint: s.Secret.Fingerprint()}
+	return sink.Scheme{Name: s.Name, CodeLength: cmp.Or(length, spec.Length), Multiplier: s.Multiplier, Fingerprint: s.Secret.Fingerprint(), Fold: s.Fold}
 }
 
-// checkScheme refuses the run if CheckScheme does. It notes the workspaces whose scheme is to be
-// set.
-func (j *job) checkScheme(ctx context.Context, session sink.Session) (err error) {
+// checkScheme refuses the run if CheckScheme does, or if only some of its workspaces fold case. It
+// notes the workspaces whose scheme is to be set. It returns errOtherFold if the rows are to be read
+// once more.
+func (j *job) checkScheme(ctx context.Context, session sink.Session) error {
 	if j.otherScheme = nil; session == nil || len(j.result.Workspaces) == 0 {
 		return nil
 	}
-	j.otherScheme, err = CheckScheme(ctx, session, j.result.Workspaces, j.cfg.Scheme.Stored(j.cfg.CodeLength))
+	set, err := session.Schemes(ctx, j.result.Workspaces)
+	if err == nil {
+		err = j.checkFold(ctx, session, set)
+	}
+	if err == nil {
+		j.otherScheme, err = checkSchemes(ctx, session, set, j.result.Workspaces, j.cfg.Scheme.Stored(j.cfg.CodeLength))
+	}
 	return err
 }
 
@@ -103,11 +123,16 @@ func (j *job) checkScheme(ctx context.Context, session sink.Session) (err error)
 // links of another scheme, or if the secret belongs to another scheme. Otherwise it returns those
 // that have another scheme and no links.
 func CheckScheme(ctx context.Context, session sink.Session, workspaces []string, scheme sink.Scheme) (others []string, err error) {
-	plain := sink.Scheme{Name: codegen.Name}
 	set, err := session.Schemes(ctx, workspaces)
 	if err != nil {
 		return nil, err
 	}
+	return checkSchemes(ctx, session, set, workspaces, scheme)
+}
+
+// checkSchemes is CheckScheme with the schemes that the store has of the workspaces.
+func checkSchemes(ctx context.Context, session sink.Session, set map[string]sink.Scheme, workspaces []string, scheme sink.Scheme) (others []string, err error) {
+	plain := sink.Scheme{Name: codegen.Name}
 	for _, w := range workspaces {
 		if cmp.Or(set[w], plain) != scheme {
 			others = append(others, w)
@@ -131,6 +156,9 @@ func CheckScheme(ctx context.Context, session sink.Session, workspaces []string,
 // schemeText names a scheme, with what tells it from another one.
 func schemeText(s, other sink.Scheme) string {
 	text := s.Name
+	if s.Fold != other.Fold {
+		text += map[bool]string{true: ", folding case", false: ", not folding case"}[s.Fold]
+	}
 	if s.Name != other.Name {
 		return text
 	}

@@ -35,8 +35,9 @@ import (
 //
 // A new feature joins in one of two ways. If it is an operation, it is a method of sequence that does it
 // to the store and to the world, and an entry of sequenceOps. If it is an option of runs, it is a field of
-// turn, which sequence.draw draws, turn.config passes on and the model obeys, as it does --revive; folded workspaces at turn.fold (which belongs to the workspace then), campaigns at
-// settler.compareRows or speak.
+// turn, which sequence.draw draws, turn.config passes on and the model obeys, as it does --revive; campaigns join at
+// settler.compareRows or speak. What belongs to a workspace, such as that it folds case, is part of the
+// world.
 //
 // BULK_SEQUENCES is how many sequences are done on SQLite; a tenth of them is done on PostgreSQL.
 func TestSequences(t *testing.T) {
@@ -52,16 +53,25 @@ func TestSequences(t *testing.T) {
 	before := flag.Lookup("rapid.checks").Value.String()
 	defer flag.Set("rapid.checks", before)
 	onStores(t, func(t *testing.T, s linkStore) {
-		n, empty := checks, "DELETE FROM links; DELETE FROM runs; DELETE FROM workspaces"
+		n := checks
 		if strings.HasSuffix(t.Name(), "postgres") {
-			n, empty = max(checks/10, 1), "TRUNCATE links, links_runs, links_ledger, links_workspaces"
+			n = max(checks/10, 1)
 		}
 		must(t, flag.Set("rapid.checks", fmt.Sprint(n)))
 		rapid.Check(t, func(rt *rapid.T) {
-			must(t, s.execute(empty))
+			s.empty(t)
 			newSequence(t, rt, s).do()
 		})
 	})
+}
+
+// empty deletes all that a store has.
+func (s linkStore) empty(t *testing.T) {
+	sql := "DELETE FROM links; DELETE FROM runs; DELETE FROM workspaces"
+	if strings.HasSuffix(t.Name(), "postgres") {
+		sql = "TRUNCATE links, links_runs, links_ledger, links_workspaces"
+	}
+	must(t, s.execute(sql))
 }
 
 // sequenceOps are the operations, the more frequent ones several times.
@@ -99,10 +109,17 @@ var counterKinds = []*schemeKind{
 	{scheme: pipeline.Scheme{Name: codegen.NamePermuted, Secret: keyed.Secret}},
 }
 
+// foldKinds are spaces of workspaces that fold case.
+var foldKinds = []*schemeKind{
+	kindOf(pipeline.Scheme{Fold: true}, 1, "url", 80),
+	kindOf(pipeline.Scheme{Fold: true}, 2, "url", 200),
+	kindOf(pipeline.Scheme{Name: keyed32.Name, Secret: keyed32.Secret, Fold: true}, 4, "url", 20_000),
+}
+
 func newSequence(t *testing.T, rt *rapid.T, store linkStore) *sequence {
 	s := &sequence{t: t, rt: rt, store: store, at: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)}
 	s.parts = rapid.IntRange(0, 2).Draw(rt, "parts") == 0
-	kinds := append([]*schemeKind{schemeKinds[0], schemeKinds[1], schemeKinds[4], longKinds[0]}, counterKinds...)
+	kinds := append([]*schemeKind{schemeKinds[0], schemeKinds[1], schemeKinds[4], longKinds[0], foldKinds[0], foldKinds[1], foldKinds[2]}, counterKinds...)
 	kind := rapid.SampledFrom(kinds).Draw(rt, "kind")
 	s.world = &world{schemeKind: *kind, next: max(nextNumber(t, store), 1), links: map[place]*worldLink{}}
 	size := rapid.SampledFrom([]int{6, 3, 30}).Draw(rt, "urls")
@@ -205,7 +222,7 @@ func (s *sequence) drawRow() (r turnRow) {
 	}
 	r.workspace = s.pick("workspace", "demo", "demo", "demo", "demo", "red")
 	if rapid.Bool().Draw(s.rt, "has code") {
-		r.code, r.kind = s.pick("code", "a", "b", "c", "old-1", "old-2", "old-3"), s.pick("kind", "", "", "link", "alias")
+		r.code, r.kind = s.pick("code", "a", "b", "c", "old-1", "old-2", "old-3", "A", "Old-1"), s.pick("kind", "", "", "link", "alias")
 		if m, counter, _ := s.world.scheme.Make(s.world.length); counter == nil && rapid.IntRange(0, 3).Draw(s.rt, "generated") == 0 {
 			r.code = identity{url: rapid.SampledFrom(s.urls).Draw(s.rt, "of")}.code(m, r.workspace, rapid.IntRange(0, 1).Draw(s.rt, "salt"))
 		} else if counter != nil && rapid.IntRange(0, 3).Draw(s.rt, "generated") == 0 {
@@ -262,6 +279,11 @@ func (s *sequence) again() {
 func (s *sequence) turn(t *turn) {
 	s.last, s.loose = t, s.loose || t.mode.Keeps()
 	cfg := t.config(s.world)
+	if cfg.Scheme.Fold && rapid.Bool().Draw(s.rt, "not told to fold") && s.fold(t) {
+		if cfg.Scheme.Fold = false; cfg.Scheme.Name == codegen.NameBase32 {
+			cfg.Scheme.Name = ""
+		}
+	}
 	cfg.Store, cfg.Workers = s.store.Store, rapid.IntRange(1, 3).Draw(s.rt, "workers")
 	cfg.ReportOrder = rapid.SampledFrom([]report.Order{report.SortOrder, report.InputOrder}).Draw(s.rt, "order")
 	if rapid.Bool().Draw(s.rt, "spill") {
@@ -317,6 +339,16 @@ func (s *sequence) turn(t *turn) {
 			s.fail("the same command: repeated %t, %v", again.Repeated, err)
 		}
 	}
+}
+
+// fold reports whether the store knows that the workspaces of the rows fold case.
+func (s *sequence) fold(t *turn) bool {
+	session, err := s.store.Peek(context.Background())
+	must(s.t, err)
+	defer session.Close()
+	set, err := session.Schemes(context.Background(), nil)
+	must(s.t, err)
+	return !slices.ContainsFunc(t.rows, func(r turnRow) bool { return !set[r.workspace].Fold })
 }
 
 // flagged reports whether a workspace of the rows is flagged as one that may have links with rules.
@@ -420,6 +452,11 @@ func (s *sequence) erase() {
 	}
 	s.note("delete in %s, owner %q, %q, %q at %s", workspace, owner, urls, codes, s.at)
 	want := s.world.erase(workspace, owner, urls, codes, s.at)
+	if s.world.scheme.Fold && s.fold(&turn{rows: []turnRow{{workspace: workspace}}}) {
+		for i, code := range codes {
+			codes[i] = strings.ToUpper(code)
+		}
+	}
 	got, _, err := s.store.remove(pipeline.DeleteConfig{Workspace: workspace, Owner: owner, AsOf: s.at}, urls, codes)
 	if err != nil {
 		s.fail("delete: %v", err)

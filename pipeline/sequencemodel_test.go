@@ -48,7 +48,6 @@ type turn struct {
 	asOf     time.Time
 	mode     legacy.Mode
 	conflict legacy.Conflict
-	fold     bool // codes that differ in case only are one
 	flags    *rules.Flags
 	ends     bool // the flags are those of a run that was told nothing of link rules: only expiry and limit count
 	noRules  bool // these are left out, too
@@ -65,6 +64,7 @@ type turnRow struct {
 	workspace, url, code, kind string
 	params                     [rules.ColumnCount]string // cells, the reference too
 	note, more                 string
+	written                    string // the code as it was written, where the world folds case
 }
 
 // A turned is what becomes of a row.
@@ -148,6 +148,10 @@ func (w *world) run(t *turn) (got []turned, collisions []string, ok bool) {
 	before, byWorkspace := w.clone(), map[string][]*asked{}
 	for n := range t.rows {
 		a, reason := t.read(n)
+		if a != nil && w.scheme.Fold {
+			row := *a.turnRow
+			row.code, row.written, a.turnRow = strings.ToLower(row.code), row.code, &row
+		}
 		if reason != "" {
 			got[n] = turned{reason: reason}
 			continue
@@ -180,18 +184,11 @@ type settler struct {
 	rows      []*asked
 	got       []turned
 
-	codes  map[string]*worldLink   // by folded code
+	codes  map[string]*worldLink   // by code
 	linked map[identity]*worldLink // by identity: its link
 	salts  map[identity]int        // of links; -1: none makes the code
 	own    map[identity][]*worldLink
 	seen   map[identity]bool // identities of which a row was accepted after the link rules
-}
-
-func (s *settler) folded(code string) string {
-	if s.fold {
-		return strings.ToLower(code)
-	}
-	return code
 }
 
 func (s *settler) keeps() bool { return s.mode.Keeps() }
@@ -199,7 +196,7 @@ func (s *settler) keeps() bool { return s.mode.Keeps() }
 // add gives a code to an identity.
 func (s *settler) add(code string, who identity, alias bool) *worldLink {
 	l := &worldLink{place: place{s.workspace, code}, identity: who, alias: alias, run: s.id}
-	s.links[l.place], s.codes[s.folded(code)] = l, l
+	s.links[l.place], s.codes[code] = l, l
 	return l
 }
 
@@ -227,7 +224,7 @@ func (s *settler) claim() bool {
 	s.codes, s.linked, s.salts = map[string]*worldLink{}, map[identity]*worldLink{}, map[identity]int{}
 	s.own, s.seen = map[identity][]*worldLink{}, map[identity]bool{}
 	for _, l := range s.inOrder(s.workspace) {
-		s.codes[s.folded(l.place.code)] = l
+		s.codes[l.place.code] = l
 		if !l.alias {
 			s.linked[l.identity] = l
 		}
@@ -240,7 +237,7 @@ func (s *settler) claim() bool {
 		if r.turnRow.code == "" || !s.keeps() {
 			continue
 		}
-		code := s.folded(r.turnRow.code)
+		code := r.turnRow.code
 		if b := best[code]; b == nil || cmp.Or(compareIdentities(r.identity, b.identity), cmp.Compare(r.turnRow.code, b.turnRow.code)) < 0 {
 			best[code] = r
 		}
@@ -258,7 +255,7 @@ func (s *settler) claim() bool {
 		if r.turnRow.code == "" || !s.keeps() {
 			continue
 		}
-		switch l := s.codes[s.folded(r.turnRow.code)]; {
+		switch l := s.codes[r.turnRow.code]; {
 		case l.url == r.identity.url && s.got[r.number].reason != "":
 		case l.url == r.identity.url: // also if the store has it for other parts
 			r.won = l
@@ -310,7 +307,7 @@ func (s *settler) generate() {
 			}
 			continue
 		}
-		free := func(code string) bool { return s.codes[s.folded(code)] == nil && wordIn(s.words, code) == "" }
+		free := func(code string) bool { return s.codes[code] == nil && wordIn(s.words, code) == "" }
 		for ; counter != nil && s.linked[who] == nil; s.next++ {
 			if code := string(counter.AppendCode(nil, uint64(s.next))); free(code) {
 				s.linked[who], s.salts[who] = s.add(code, who, false), -1
@@ -445,7 +442,7 @@ func (s *settler) compareRows(a, b *asked) int {
 // carried returns the carried cells in the order in which they are compared: those of parameters come last,
 // but for the reference.
 func (r *turnRow) carried(t *turn) []string {
-	cells := []string{r.note, r.more, r.code, r.kind}
+	cells := []string{r.note, r.more, cmp.Or(r.written, r.code), r.kind}
 	switch {
 	case t.ends:
 		cells = append(cells, r.params[rules.LinkType:]...)
@@ -463,7 +460,7 @@ func (s *settler) collisions() (list []string) {
 			lengthed := m
 			lengthed.Scheme, _ = m.WithLength(len(s.linked[who].place.code)) // the store may have codes of other lengths
 			code, owner := who.code(lengthed, s.workspace, salt), ""
-			if l := s.codes[s.folded(code)]; l != nil {
+			if l := s.codes[code]; l != nil {
 				owner = l.url
 			}
 			if word := wordIn(s.words, code); word != "" {
@@ -603,7 +600,7 @@ func (t *turn) config(w *world) pipeline.Config {
 		cfg.Source.CodeColumn, cfg.Source.Map = "code", map[string]string{"kind": "kind"}
 	}
 	if t.mode.Keeps() {
-		cfg.OnConflict, cfg.Codes.Fold = t.conflict, t.fold
+		cfg.OnConflict = t.conflict
 	}
 	return cfg
 }

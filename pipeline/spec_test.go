@@ -134,7 +134,7 @@ func plant(t *testing.T, cfg pipeline.Config, links []sink.Link) {
 	session, err := cfg.Store.Lock(ctx, []string{cfg.Workspace}, sink.LockOptions{})
 	must(t, err)
 	defer session.Close()
-	if cfg.Scheme.Name != "" {
+	if cfg.Scheme.Name != "" || cfg.Scheme.Fold {
 		must(t, session.SetScheme(ctx, []string{cfg.Workspace}, cfg.Scheme.Stored(cfg.CodeLength)))
 	}
 	run, err := session.Start(ctx, sink.Run{Fingerprint: "planted", AsOf: asOf, Started: asOf, Aliases: true})

@@ -14,7 +14,7 @@ import (
 func estimateCommand(ui *ui) *cobra.Command {
 	var load estimate.Load
 	var scheme schemeText
-	var asJSON bool
+	var asJSON, fold bool
 	cmd := &cobra.Command{
 		Use:   "estimate --links N",
 		Short: "Estimate how many links will collide before any is made",
@@ -45,9 +45,15 @@ With --blocklist no new code contains a word of that file.
 			if !cmd.Flags().Changed("links") {
 				return usage(errors.New("--links is missing: how many links will be made?"))
 			}
+			if fold && !scheme.named() {
+				scheme.name = codegen.NameBase32
+			}
 			spec, err := codegen.SpecOf(scheme.name)
 			if err != nil {
 				return usage(fmt.Errorf("--scheme: %w", err))
+			}
+			if fold && spec.Alphabet != codegen.Base32Alphabet {
+				return usage(fmt.Errorf("--fold-case goes with scheme %s or %s, not %s", codegen.NameBase32, codegen.NameKeyedBase32, spec.Name))
 			}
 			if load.Scheme, load.CodeLength = spec.Name, cmp.Or(load.CodeLength, spec.Length); !cmd.Flags().Changed("max-retries") || spec.Counts {
 				load.MaxRetries = spec.Retries
@@ -67,6 +73,7 @@ With --blocklist no new code contains a word of that file.
 	f.BoolVar(&asJSON, "json", false, "print one JSON object")
 	group(f, "Common flags")
 	scheme.nameFlag(f)
+	f.BoolVar(&fold, "fold-case", false, "the workspace folds case: its codes are in lower case")
 	offerSchemes(cmd)
 	f.IntVar(&load.CodeLength, "code-length", 0, codeLengthUsage)
 	f.IntVar(&load.MaxRetries, "max-retries", 0, retriesUsage)

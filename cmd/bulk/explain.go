@@ -224,7 +224,7 @@ func (o *explainOptions) askScheme(ctx context.Context) error {
 	if known && !o.named {
 		o.scheme.name = stored.Name
 	}
-	if known && o.scheme.name == stored.Name {
+	if o.given.Fold = known && stored.Fold && o.scheme.name == stored.Name; known && o.scheme.name == stored.Name {
 		o.length = cmp.Or(o.length, stored.CodeLength)
 		o.scheme.multiplier = cmp.Or(o.scheme.multiplier, stored.Multiplier)
 	}
@@ -364,7 +364,7 @@ func (o *explainOptions) explain(ctx context.Context, text []byte, argument bool
 		return explain.NumberOf(&o.Rules, string(text)), nil
 	}
 	if argument && o.ask && mayBeCode(string(text)) {
-		link, err := explain.Code(ctx, &o.Rules, o.opened, o.session, string(text))
+		link, err := explain.Code(ctx, &o.Rules, o.opened, o.session, asKept(string(text), o.Of.Fold))
 		if err != nil || link.Found || o.isCode(string(text)) || !strings.ContainsAny(string(text), ".:/") { // no URL without a scheme either
 			if err == nil && !link.Found {
 				err = checkWorkspace(ctx, o.opened, o.session, o.Workspace)

@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"log/slog"
+	"maps"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -99,7 +100,27 @@ func export(ctx context.Context, ui *ui, o *exportOptions) (err error) {
 		say += " to " + o.file
 	}
 	ui.tell(slog.LevelInfo, say, "links exported", "links", links, "workspace", o.workspace, "file", o.file)
-	return nil
+	return ui.tellFolding(ctx, store, o.workspace)
+}
+
+// tellFolding tells which of the exported workspaces fold case, since a run that has their links as its
+// input does not know.
+func (u *ui) tellFolding(ctx context.Context, store sink.Store, workspace string) error {
+	session, err := store.Peek(ctx)
+	if err != nil {
+		return err
+	}
+	var only []string // all
+	if workspace != "" {
+		only = []string{workspace}
+	}
+	set, err := session.Schemes(ctx, only)
+	for _, w := range slices.Sorted(maps.Keys(set)) {
+		if set[w].Fold {
+			u.log.Warn("the workspace folds case: a run that takes its links elsewhere needs --fold-case", "workspace", w)
+		}
+	}
+	return errors.Join(err, session.Close())
 }
 
 // exportLinks writes the links of a workspace, or all if that is "", and returns their number.

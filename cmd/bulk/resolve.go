@@ -8,6 +8,8 @@ import (
 	"io"
 	"time"
 
+	"github.com/linkforge/bulk/pipeline"
+	"github.com/linkforge/bulk/pipeline/legacy"
 	"github.com/linkforge/bulk/pipeline/manifest"
 	"github.com/linkforge/bulk/sink"
 	"github.com/spf13/cobra"
@@ -85,10 +87,14 @@ func resolve(ctx context.Context, ui *ui, o *resolveOptions, args []string) (err
 	if err := knows(ctx, store, o.workspace); err != nil {
 		return err
 	}
+	folds, err := pipeline.Folds(ctx, store, o.workspace)
+	if err != nil {
+		return err
+	}
 	w := bufio.NewWriter(ui.stdout)
 	var codes []string
 	page := func() error {
-		answers, err := resolveCodes(ctx, store, o.workspace, at, codes)
+		answers, err := resolveCodes(ctx, store, o.workspace, folds, at, codes)
 		if err != nil {
 			return err
 		}
@@ -121,12 +127,13 @@ func parseAsOf(text string) (time.Time, error) {
 }
 
 // resolveCodes returns the answers to codes in their order.
-func resolveCodes(ctx context.Context, store sink.Store, workspace string, at time.Time, codes []string) ([]answer, error) {
-	answers := make([]answer, len(codes))
+func resolveCodes(ctx context.Context, store sink.Store, workspace string, folds bool, at time.Time, codes []string) ([]answer, error) {
+	answers, kept := make([]answer, len(codes)), make([]string, len(codes))
 	for i, code := range codes {
 		answers[i] = answer{Code: manifest.Text(code), Status: sink.AnswerNone}
+		kept[i] = asKept(code, folds)
 	}
-	err := store.Resolve(ctx, workspace, codes, func(r *sink.Resolved) error {
+	err := store.Resolve(ctx, workspace, kept, func(r *sink.Resolved) error {
 		a := &answers[r.Index]
 		if a.Status = r.Rules.Answer(at); a.Status == sink.AnswerURL {
 			a.URL = manifest.Text(r.URL)
@@ -134,6 +141,14 @@ func resolveCodes(ctx context.Context, store sink.Store, workspace string, at ti
 		return nil
 	})
 	return answers, err
+}
+
+// asKept returns a code as a workspace has it, which folds case or not.
+func asKept(code string, folds bool) string {
+	if !folds {
+		return code
+	}
+	return string(legacy.Fold(nil, []byte(code)))
 }
 
 func printAnswers(w *bufio.Writer, answers []answer, asJSON bool) error {

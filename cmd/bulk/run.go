@@ -151,7 +151,6 @@ func (o *runOptions) flags(cmd *cobra.Command, writing *pflag.FlagSet) {
 	f.StringVar(&o.CodePattern, "code-pattern", "", "`PATTERN` of the old codes that may stay")
 	f.StringVar(&o.reserved, "reserved", "", "`FILE` of old codes that may not stay")
 	f.StringVar((*string)(&o.OnConflict), "on-conflict", "", "two URLs, one code: `MODE` reject, fail, generate")
-	f.BoolVar(&o.Codes.Fold, "fold-case", false, "codes that differ only in case are the same")
 	f.BoolVar(&o.Partial, "partial", false, "take one page of several as it is")
 	f.BoolVar(&o.NoRules, "no-rules", false, "leave out when links end: they become eternal")
 	group(f, "Legacy flags")
@@ -174,6 +173,7 @@ func (o *runOptions) flags(cmd *cobra.Command, writing *pflag.FlagSet) {
 	o.campaign.flags(f)
 	group(f, "Link flags")
 	o.scheme.flags(cmd, f)
+	f.BoolVar(&o.Scheme.Fold, "fold-case", false, "Menu and menu are one: codes in lower case")
 	f.IntVar(&o.CodeLength, "code-length", 0, codeLengthUsage)
 	f.IntVar(&o.MaxRetries, "max-retries", 0, retriesUsage)
 	group(f, "Code flags")
@@ -387,7 +387,7 @@ func (o *runOptions) readReserved() error {
 	}
 	sum := sha256.Sum256(text)
 	o.ReservedSHA256 = hex.EncodeToString(sum[:])
-	o.Codes.Reserved, err = legacy.ReadReserved(bytes.NewReader(text), o.Codes.Fold)
+	o.Codes.Reserved, err = legacy.ReadReserved(bytes.NewReader(text))
 	return err
 }
 

@@ -18,6 +18,7 @@ const secretVariable = "BULK_SCHEME_KEY"
 // schemeText has the flags of a scheme as they were given.
 type schemeText struct {
 	name, keyFile, blocklist string
+	named                    func() bool // the name was given
 	start, multiplier        int64
 }
 
@@ -49,6 +50,7 @@ func (t *schemeText) keyFlag(f *pflag.FlagSet) {
 
 func (t *schemeText) nameFlag(f *pflag.FlagSet) {
 	f.StringVar(&t.name, "scheme", codegen.Name, "`NAME` of a scheme")
+	t.named = func() bool { return f.Changed("scheme") }
 }
 
 // offerSchemes completes the names of schemes.
@@ -71,6 +73,9 @@ func (t *schemeText) blocklistFlag(f *pflag.FlagSet) {
 // parse reads them, and the secret.
 func (t *schemeText) parse(s *pipeline.Scheme) (err error) {
 	s.Name, s.CounterStart, s.Multiplier = t.name, t.start, t.multiplier
+	if !t.named() { // it depends on whether the workspace folds case
+		s.Name = ""
+	}
 	var problems flagErrors
 	s.Secret, err = t.secret()
 	problems.check("scheme-key-file", err)

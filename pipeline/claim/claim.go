@@ -46,20 +46,15 @@ func decode(rec []byte) (c Claim) {
 }
 
 // NewSorter returns a sorter of claims: by workspace, code in lower case, code, canonical
-// URL; with fold, where codes that differ only in case are one, the canonical URL comes
-// before the code. The order of the configuration is filled in.
-func NewSorter(cfg extsort.Config, names *record.Workspaces, fold bool) *extsort.Sorter {
+// URL. The order of the configuration is filled in.
+func NewSorter(cfg extsort.Config, names *record.Workspaces) *extsort.Sorter {
 	cfg.CompareGroups = names.Compare
 	cfg.Compare = func(a, b []byte) int {
 		x, y := decode(a), decode(b)
 		if c := legacy.CompareFolded(x.Code, y.Code); c != 0 {
 			return c
 		}
-		url := bytes.Compare(x.Canonical, y.Canonical)
-		if fold {
-			return cmp.Or(url, bytes.Compare(x.Code, y.Code))
-		}
-		return cmp.Or(bytes.Compare(x.Code, y.Code), url)
+		return cmp.Or(bytes.Compare(x.Code, y.Code), bytes.Compare(x.Canonical, y.Canonical))
 	}
 	return extsort.New(cfg)
 }
@@ -70,18 +65,17 @@ type State byte
 // The states of claims. A claim of which there is no verdict is won, and the store has not
 // got its code.
 const (
-	Lost    State = iota + 1 // another URL has the code
-	Made                     // the store has it, from an earlier attempt of the run
-	There                    // the store has it, from before the run
-	Spelled                  // it is won, but in the spelling of another claim of the URL
-	taken                    // no claim: the code, of the length of generated ones, has an owner
+	Lost  State = iota + 1 // another URL has the code
+	Made                   // the store has it, from an earlier attempt of the run
+	There                  // the store has it, from before the run
+	taken                  // no claim: the code, of the length of generated ones, has an owner
 )
 
 // aliasBit marks a link of the store as an alias.
 const aliasBit = 0x80
 
-// Taken reports whether the verdict is on no claim, but says that its Code (in lower case, if
-// codes that differ only in case are one) has an owner, so that no URL can get it.
+// Taken reports whether the verdict is on no claim, but says that its Code has an owner, so that no
+// URL can get it.
 func (v *Verdict) Taken() bool { return v.State == taken }
 
 // A Verdict is what became of a claim.
@@ -89,10 +83,8 @@ type Verdict struct {
 	State State
 	URL   sink.Key // that claims
 	Code  []byte   // that it claims
-	// Text is, of a lost claim, the canonical URL that has the code; of any other, the code as
-	// it is stored, if it differs from Code in case.
-	Text  []byte
-	Alias bool // of Made and There: the store has it as an alias
+	Text  []byte   // of a lost claim: the canonical URL that has the code
+	Alias bool     // of Made and There: the store has it as an alias
 }
 
 // append encodes the verdict. In the sort its group and key are those of the records of its URL,

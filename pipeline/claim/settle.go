@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"errors"
 	"slices"
 
 	"github.com/linkforge/bulk/codegen"
@@ -14,58 +13,38 @@ import (
 	"github.com/linkforge/bulk/sink"
 )
 
-// Config says how claims are settled. All fields but Run and Scan must be set.
+// Config says how claims are settled. All fields but Run must be set.
 type Config struct {
 	Order     record.Order
 	Names     *record.Workspaces
 	Populated []bool // workspaces, by number, that have links in the store
 	Run       int32  // an unfinished run that this one continues: its links are Made; 0: none
 	Lookup    func(ctx context.Context, probes []sink.Probe, visit func(sink.Found) error) error
-	Scan      func(ctx context.Context, visit func(*sink.Stored) error) error // all links of the store; for Order.Fold
-	Sorter    extsort.Config                                                  // all but the order
+	Sorter    extsort.Config // all but the order
 }
 
 // Settled is who has each code that rows claim. It must be closed.
 type Settled struct {
-	Twins legacy.Twins // none where codes that differ only in case are one
+	Twins legacy.Twins // of codes that differ only in case
 
 	cfg      Config
 	claims   *extsort.Sorter
-	stored   *extsort.Sorter // links of the store, sorted as claims are; nil: the store is asked
 	verdicts *extsort.Sorter
 }
 
 const chunkClaims = 1 << 14 // that are held while the store is asked about their codes, at most
 
 // Close gives up memory and files.
-func (s *Settled) Close() error {
-	err := s.verdicts.Close()
-	if s.stored != nil {
-		err = errors.Join(err, s.stored.Close())
-	}
-	return err
-}
+func (s *Settled) Close() error { return s.verdicts.Close() }
 
 // Settle settles the claims, which NewSorter sorted. The result must be closed, also with an
 // error.
 func Settle(ctx context.Context, claims *extsort.Sorter, cfg Config) (*Settled, error) {
-	fold := cfg.Order.Fold && slices.Contains(cfg.Populated, true)
-	if fold { // for the links of the store
-		cfg.Sorter.Memory /= 2
-	}
 	s := &Settled{cfg: cfg, claims: claims}
 	sorter := cfg.Sorter
 	sorter.CompareGroups, sorter.Compare = cfg.Names.Compare, bytes.Compare
 	s.verdicts = extsort.New(sorter)
 	w := &walk{Settled: s, to: s.verdicts.NewWriter()}
-	if fold {
-		if err := s.scan(ctx, w.to); err != nil {
-			return s, err
-		}
-		w.links = s.stored.Cursor(ctx, 1)
-		w.more = w.links.Next()
-		defer w.links.Close()
-	}
 	if err := w.all(ctx); err != nil {
 		return s, err
 	}
@@ -74,43 +53,6 @@ func Settle(ctx context.Context, claims *extsort.Sorter, cfg Config) (*Settled, 
 	}
 	// A bucket that was loaded once may be loaded by several goroutines.
 	return s, s.verdicts.InOrder(ctx, 1, func(_ int, b *extsort.Bucket) error { b.Release(); return nil })
-}
-
-// scan sorts the links of the store as claims are sorted. Their keys are zero, and what stands
-// for the canonical URL has a byte before it: see storedOwner. Each of their codes is taken.
-func (s *Settled) scan(ctx context.Context, to *extsort.Writer) error {
-	groups := map[string]uint32{}
-	for id, populated := range s.cfg.Populated {
-		if populated {
-			groups[string(s.cfg.Names.Name(uint32(id)))] = uint32(id)
-		}
-	}
-	s.stored = NewSorter(s.cfg.Sorter, s.cfg.Names, true)
-	w := s.stored.NewWriter()
-	var buf []byte
-	err := s.cfg.Scan(ctx, func(l *sink.Stored) error {
-		group, ok := groups[string(l.Workspace)]
-		if !ok {
-			return nil
-		}
-		buf = append(append(buf[:0], byte(s.stateOf(l.Run))), l.Canonical...)
-		if l.Alias {
-			buf[0] |= aliasBit
-		}
-		File(w, group, Claim{Code: l.Code, Canonical: buf})
-		s.take(to, group, l.Code)
-		return cmp.Or(w.Err(), to.Err())
-	})
-	if err != nil {
-		return err
-	}
-	return s.stored.Finish(ctx)
-}
-
-// storedOwner reads what scan filed. The result refers to rec.
-func storedOwner(rec []byte) owner {
-	c := decode(rec)
-	return owner{canonical: c.Canonical[1:], code: c.Code, state: State(c.Canonical[0] &^ aliasBit), alias: c.Canonical[0]&aliasBit != 0}
 }
 
 // stateOf returns Made or There, by the run that made a link.
@@ -126,7 +68,7 @@ func (s *Settled) take(to *extsort.Writer, group uint32, code []byte) {
 	if len(code) != s.cfg.Order.Length() {
 		return
 	}
-	v := Verdict{State: taken, Code: s.cfg.Order.Slot(bytes.Clone(code))}
+	v := Verdict{State: taken, Code: code}
 	s.file(to, group, s.cfg.Order.KeyOf(code), &v)
 }
 
@@ -139,22 +81,15 @@ func (s *Settled) file(to *extsort.Writer, group uint32, key uint64, v *Verdict)
 // An owner is who has a code.
 type owner struct {
 	canonical []byte
-	code      []byte // as it is stored, or will be
-	state     State  // Made or There; 0: the store has not got it
+	code      []byte
+	state     State // Made or There; 0: the store has not got it
 	alias     bool
-}
-
-// same reports whether two codes are one.
-func (s *Settled) same(a, b []byte) bool {
-	return legacy.Same(a, b, s.cfg.Order.Fold)
 }
 
 // A walk goes over the claims.
 type walk struct {
 	*Settled
-	to    *extsort.Writer
-	links *extsort.Cursor // of Settled.stored; nil: the store is asked
-	more  bool            // there is one of these in hand
+	to *extsort.Writer
 
 	// The chunk in hand, in one bucket of the claims. Its first code may be the last one of the
 	// chunk before.
@@ -164,25 +99,9 @@ type walk struct {
 
 // A code is one that rows claim.
 type code struct {
-	group  uint32
-	owner  owner   // the first claim, unless the store says otherwise
-	others []owner // where codes that differ only in case are one, and the store has several of these
-	known  bool    // the store was asked
-}
-
-// ownerFor returns who has the code that p claims: whoever has it in this very spelling, else
-// the URL itself in another one.
-func (c *code) ownerFor(p *pending) *owner {
-	found := &c.owner
-	for i := range c.others {
-		switch o := &c.others[i]; {
-		case bytes.Equal(found.code, p.Code):
-			return found
-		case bytes.Equal(o.code, p.Code), bytes.Equal(o.canonical, p.Canonical) && !bytes.Equal(found.canonical, p.Canonical):
-			found = o
-		}
-	}
-	return found
+	group uint32
+	owner owner // the first claim, unless the store says otherwise
+	known bool  // the store was asked
 }
 
 // A pending claim is not settled yet.
@@ -208,8 +127,8 @@ func (w *walk) all(ctx context.Context) error {
 
 // add takes a claim into the chunk.
 func (w *walk) add(group uint32, c Claim) {
-	if last := len(w.codes) - 1; last >= 0 && w.codes[last].group == group && w.same(w.codes[last].owner.code, c.Code) {
-		if n := len(w.claims) - 1; n >= 0 && w.claims[n].Key == c.Key && bytes.Equal(w.claims[n].Code, c.Code) && w.claims[n].code == last {
+	if last := len(w.codes) - 1; last >= 0 && w.codes[last].group == group && bytes.Equal(w.codes[last].owner.code, c.Code) {
+		if n := len(w.claims) - 1; n >= 0 && w.claims[n].Key == c.Key && w.claims[n].code == last {
 			return
 		}
 		w.claims = append(w.claims, pending{c, last})
@@ -223,25 +142,17 @@ func (w *walk) add(group uint32, c Claim) {
 
 // flush settles the claims of the chunk. Of its last code more claims may follow.
 func (w *walk) flush(ctx context.Context) error {
-	var err error
-	if w.links != nil {
-		err = w.merge()
-	} else {
-		err = w.ask(ctx)
-	}
-	if err != nil {
+	if err := w.ask(ctx); err != nil {
 		return err
 	}
 	for i := range w.claims {
 		p := &w.claims[i]
 		c := &w.codes[p.code]
-		o := c.ownerFor(p)
+		o := &c.owner
 		v := Verdict{State: o.state, URL: p.Key, Code: p.Code, Alias: o.alias}
 		switch {
 		case !bytes.Equal(p.Canonical, o.canonical):
 			v = Verdict{State: Lost, URL: p.Key, Code: p.Code, Text: o.canonical}
-		case !bytes.Equal(p.Code, o.code):
-			v.State, v.Text = cmp.Or(v.State, Spelled), o.code
 		case v.State == 0:
 			continue
 		}
@@ -281,72 +192,22 @@ func (w *walk) ask(ctx context.Context) error {
 	})
 }
 
-// merge finds the codes of the chunk among the links of the store.
-func (w *walk) merge() error {
-	for i := range w.codes {
-		c := &w.codes[i]
-		if c.known {
-			continue
-		}
-		for ; w.more; w.more = w.links.Next() {
-			o := storedOwner(w.links.Record())
-			d := cmp.Or(w.cfg.Names.Compare(w.links.Group(), c.group), legacy.CompareFolded(o.code, c.owner.code))
-			if d > 0 {
-				break
-			}
-			if d < 0 {
-				continue
-			}
-			o.canonical, o.code = bytes.Clone(o.canonical), bytes.Clone(o.code)
-			if c.known {
-				c.others = append(c.others, o)
-				continue
-			}
-			c.owner, c.known = o, true
-		}
-	}
-	return w.links.Err()
-}
-
 // A Finder answers questions about single codes, for one goroutine. It must be closed.
 type Finder struct {
-	s              *Settled
-	claims, stored *extsort.Finder
+	claims *extsort.Finder
 }
 
 // Finder returns a finder.
-func (s *Settled) Finder() *Finder {
-	f := &Finder{s: s, claims: s.claims.Finder()}
-	if s.stored != nil {
-		f.stored = s.stored.Finder()
-	}
-	return f
-}
+func (s *Settled) Finder() *Finder { return &Finder{s.claims.Finder()} }
 
 // Close releases what the finder holds.
-func (f *Finder) Close() {
-	f.claims.Close()
-	if f.stored != nil {
-		f.stored.Close()
-	}
-}
+func (f *Finder) Close() { f.claims.Close() }
 
-// Owner returns the canonical URL that has a code because of a claim or, with codes that
-// differ only in case, in the store; nil: none. Otherwise the store is to be asked before.
+// Owner returns the canonical URL that has a code because of a claim; nil: none. The store is to be
+// asked before.
 func (f *Finder) Owner(ctx context.Context, group uint32, code []byte) (canonical []byte, err error) {
-	if f.stored != nil {
-		err := f.stored.Find(ctx, group, record.CodeKey(code), func(rec []byte) bool {
-			if o := storedOwner(rec); f.s.same(o.code, code) {
-				canonical = bytes.Clone(o.canonical)
-			}
-			return canonical == nil
-		})
-		if canonical != nil || err != nil {
-			return canonical, err
-		}
-	}
 	err = f.claims.Find(ctx, group, record.CodeKey(code), func(rec []byte) bool {
-		if c := decode(rec); f.s.same(c.Code, code) {
+		if c := decode(rec); bytes.Equal(c.Code, code) {
 			canonical = bytes.Clone(c.Canonical)
 		}
 		return canonical == nil

@@ -183,7 +183,7 @@ func (f *formatter) add(p *piece, r *record.Record, shown []byte) {
 		f.addRules(r, shown)
 	}
 	if f.e.cfg.Columns.Legacy != legacy.Off {
-		f.row.Legacy = r.Legacy().Code
+		f.row.Legacy = r.Legacy().Written
 	}
 	if in.Campaign != nil {
 		f.addVariant(in, r)

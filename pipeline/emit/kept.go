@@ -45,7 +45,7 @@ func (f *formatter) keptURL(p *piece, first, from, to int) {
 		f.row.Outcome, f.row.Code, f.row.Salt, f.row.Alias, f.row.Rules.Change = outcome.Duplicate, link, d.Salt, false, result.Change
 		switch {
 		case row.Won():
-			f.row.Code, f.row.Salt = s.Spelling(row, key, r.Legacy().Code), -1
+			f.row.Code, f.row.Salt = r.Legacy().Code, -1
 			if f.row.Alias = !bytes.Equal(f.row.Code, link); row.First() {
 				f.row.Outcome = row.Outcome()
 			}
@@ -76,10 +76,10 @@ func (f *formatter) keptURL(p *piece, first, from, to int) {
 // sortLinks puts what the store is to get with a row into the sort of links: its own code, and
 // the link of its URL, whose code is given.
 func (f *formatter) sortLinks(group uint32, r *record.Record, row settle.Row, d *settle.Decision, link []byte, key sink.Key) {
-	switch s := f.e.settled; {
+	switch {
 	case !row.First() || row.Stored():
 	case row.Won():
-		f.row.Code = s.Spelling(row, key, r.Legacy().Code)
+		f.row.Code = r.Legacy().Code
 		f.file(group, r, key, !bytes.Equal(f.row.Code, link))
 	case d.Kept: // it speaks for a link whose code another row has
 		f.row.Code = link
@@ -119,7 +119,7 @@ func (e *emitter) code(b *sharedBucket, i int, link []byte) []byte {
 	if !row.Won() {
 		return link
 	}
-	return e.settled.Spelling(row, record.Key(rec), record.LegacyCode(rec))
+	return record.LegacyCode(rec)
 }
 
 // An origin is the first row of a code of a URL; first is nil if there is none among the rows
@@ -161,7 +161,7 @@ func (e *emitter) origins(b *sharedBucket) (o origins) {
 		if !e.settled.Row(b.number, i).First() {
 			continue
 		}
-		if !e.rows.Order.Fold && o.last != string(link) {
+		if o.last != string(link) {
 			delete(o.rows, o.last)
 		}
 		r := record.Decode(b.Record(i))

@@ -88,8 +88,7 @@ func Read(ctx context.Context, in *Inputs, cfg Config) (*Rows, error) {
 		rows.Order.Params = in.carriedParams()
 	}
 	if c := cfg.Judge.Codes; c != nil && c.Mode.Keeps() {
-		rows.Order.Kept, rows.Order.Fold = true, c.Rules.Fold
-		rows.Claims = claim.NewSorter(cfg.Claims, rows.Workspaces, c.Rules.Fold)
+		rows.Order.Kept, rows.Claims = true, claim.NewSorter(cfg.Claims, rows.Workspaces)
 	}
 	cfg.Records.CompareGroups, cfg.Records.Compare, cfg.Records.Head = rows.Workspaces.Compare, rows.Order.Compare, record.KeySize
 	rows.Records = extsort.New(cfg.Records)
@@ -153,6 +152,9 @@ func (r *Rows) sorters() []*extsort.Sorter {
 
 // Close closes the sorts, but not the inputs.
 func (r *Rows) Close() (err error) {
+	if r == nil { // the run ended before it had any
+		return nil
+	}
 	for _, s := range r.sorters() {
 		err = errors.Join(err, s.Close())
 	}

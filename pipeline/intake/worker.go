@@ -141,7 +141,7 @@ func (w *worker) file(number int, b *source.Batch) {
 			continue
 		}
 		for n, code := range w.codes {
-			if old.Code = code.Text; len(w.codes) > 1 {
+			if old.Code, old.Written = code.Text, code.Text; len(w.codes) > 1 {
 				at.Variant = n + 1
 			}
 			w.fileRow(in, at, &old, code.Domain)
@@ -194,7 +194,7 @@ func (i *Input) Variant(at record.Place, old *record.Legacy, cell func(n int) []
 	if at.Variant == 0 || old == nil || old.Code == nil { // or it is one of a campaign
 		return cell
 	}
-	only := i.VariantCells(i.variant(at, old.Code, cell))
+	only := i.VariantCells(i.variant(at, old.Written, cell))
 	return func(n int) []byte {
 		if c, ok := only[i.Layout.Carried[n]]; ok {
 			return c
@@ -241,7 +241,8 @@ func (w *worker) judge(in *Input, at record.Place, old *record.Legacy, domain []
 	}
 	group := w.workspaces.ID(row.Workspace)
 	if row.Code != nil {
-		w.damaged.Add(row.Code, at)
+		old.Code = row.Code
+		w.damaged.Add(old.Written, at)
 	}
 	if reason != "" {
 		return reason, detail

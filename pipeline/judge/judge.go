@@ -32,6 +32,7 @@ type Judge struct {
 	Profile  canon.Profile
 	Hygiene  *hygiene.Rules // nil: nothing but code and URL is looked at
 	ByDomain bool           // each domain has links of its own
+	Fold     bool           // workspaces fold case: the codes of rows are put in lower case
 	Codes    *Codes         // nil: rows have no legacy codes
 	Rules    *rules.Flags   // nil: rows have no parameters
 	Campaign *campaign.Plan // nil: a row is one link
@@ -67,6 +68,7 @@ type Row struct {
 
 	// What the judge finds:
 
+	// Code as the workspace has it, from Placed on
 	Canonical []byte        // the canonical form of Original is appended to it
 	Changes   canon.Changes // of Original
 	Placed    bool          // the row has a URL and a workspace: it got as far as its code
@@ -76,6 +78,7 @@ type Row struct {
 	Variants *campaign.Row // with Judge.Campaign: of the row, once it is judged (Judge.Expand)
 
 	ref   []byte
+	code  []byte
 	sound []byte // the last workspace that was good
 
 	url   []byte      // of the variant in hand
@@ -117,6 +120,10 @@ func (j *Judge) rest(c *Columns, r *Row) (reason, detail string) {
 	}
 	r.Placed = true
 	if r.Code != nil {
+		if j.Fold {
+			r.code = legacy.Fold(r.code[:0], r.Code)
+			r.Code = r.code
+		}
 		if reason, detail = j.Code(r.Code, r.Reserved); reason != "" {
 			return reason, detail
 		}

@@ -72,8 +72,7 @@ const MaxCode = 1024
 // Rules say which codes may be kept. The zero value is DefaultPattern and no reserved words.
 type Rules struct {
 	Pattern  *regexp.Regexp  // of the whole code; nil: DefaultPattern
-	Reserved map[string]bool // words that no code may be; lower case if Fold
-	Fold     bool            // codes that differ only in ASCII case are the same
+	Reserved map[string]bool // words that no code may be
 }
 
 // Domains says what becomes of codes of several domains.

@@ -23,7 +23,7 @@ func (r *Rules) Check(code []byte) (reason string) {
 	switch {
 	case !r.matches(code):
 		return BadCode
-	case r.reserves(code):
+	case r.Reserved[string(code)]:
 		return CodeReserved
 	}
 	return ""
@@ -74,15 +74,15 @@ func matchesDefault(code []byte) bool {
 	return len(code) > 0 && len(code) <= defaultMost
 }
 
-func (r *Rules) reserves(code []byte) bool {
-	if len(r.Reserved) == 0 {
-		return false
+// Folded returns the rules for codes in ASCII lower case, which is how workspaces that fold case have
+// all of theirs.
+func (r Rules) Folded() Rules {
+	words := make(map[string]bool, len(r.Reserved))
+	for word := range r.Reserved {
+		words[string(Fold(nil, []byte(word)))] = true
 	}
-	if !r.Fold {
-		return r.Reserved[string(code)]
-	}
-	var buf [MaxCode]byte
-	return r.Reserved[string(Fold(buf[:0], code))]
+	r.Reserved = words
+	return r
 }
 
 // ParsePattern reads a pattern that must match a code as a whole; nil for "": DefaultPattern.
@@ -101,8 +101,8 @@ func ParsePattern(pattern string) (*regexp.Regexp, error) {
 }
 
 // ReadReserved reads the words that no code may be, one a line. Space around a word does not
-// count. Lines that are blank or begin with # are skipped. With fold the words are folded.
-func ReadReserved(r io.Reader, fold bool) (map[string]bool, error) {
+// count. Lines that are blank or begin with # are skipped.
+func ReadReserved(r io.Reader) (map[string]bool, error) {
 	words := map[string]bool{}
 	lines := bufio.NewScanner(r)
 	n := 0
@@ -114,9 +114,6 @@ func ReadReserved(r io.Reader, fold bool) (map[string]bool, error) {
 		word := strings.TrimSpace(line)
 		if word == "" || word[0] == '#' {
 			continue
-		}
-		if fold {
-			word = string(Fold(nil, []byte(word)))
 		}
 		words[word] = true
 	}

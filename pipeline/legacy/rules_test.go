@@ -23,7 +23,7 @@ func TestCheck(t *testing.T) {
 	long := strings.Repeat("x", MaxCode)
 	reserved := map[string]bool{"admin": true, "Login": true}
 	plain, free := Rules{Reserved: reserved}, Rules{Pattern: pattern(t, `(?s).*`), Reserved: reserved}
-	fold := Rules{Reserved: map[string]bool{"admin": true}, Fold: true}
+	fold := Rules{Reserved: map[string]bool{"Admin": true}}.Folded()
 	for _, test := range []struct {
 		rules Rules
 		code  string
@@ -40,7 +40,7 @@ func TestCheck(t *testing.T) {
 		{plain, "admin", CodeReserved},
 		{plain, "Admin", ""},
 		{plain, "Login", CodeReserved},
-		{fold, "ADMin", CodeReserved},
+		{fold, "admin", CodeReserved},
 		{fold, "login", ""},
 		{free, "a/é b", ""},
 		{free, long, ""},
@@ -76,7 +76,7 @@ func TestDefaultPattern(t *testing.T) {
 
 func TestCheckAllocatesNothing(t *testing.T) {
 	code := []byte("Summer-Sale.2024")
-	for _, rules := range []Rules{{}, {Reserved: map[string]bool{"x": true}}, {Reserved: map[string]bool{"x": true}, Fold: true}} {
+	for _, rules := range []Rules{{}, {Reserved: map[string]bool{"x": true}}} {
 		if n := testing.AllocsPerRun(100, func() { rules.Check(code) }); n != 0 {
 			t.Errorf("%+v: %g allocations", rules, n)
 		}
@@ -96,16 +96,12 @@ func TestParsePattern(t *testing.T) {
 
 func TestReadReserved(t *testing.T) {
 	const text = "\ufeffAdmin\r\n\n  # words\n login \n#x\na b\nÉ"
-	for fold, want := range map[bool]map[string]bool{
-		false: {"Admin": true, "login": true, "a b": true, "É": true},
-		true:  {"admin": true, "login": true, "a b": true, "É": true},
-	} {
-		if got, err := ReadReserved(strings.NewReader(text), fold); err != nil || !maps.Equal(got, want) {
-			t.Errorf("fold %t: %v, %v", fold, got, err)
-		}
+	want := map[string]bool{"Admin": true, "login": true, "a b": true, "É": true}
+	if got, err := ReadReserved(strings.NewReader(text)); err != nil || !maps.Equal(got, want) {
+		t.Errorf("%v, %v", got, err)
 	}
 	for _, r := range []io.Reader{strings.NewReader("a\n" + strings.Repeat("x", 1<<20)), iotest.TimeoutReader(iotest.OneByteReader(strings.NewReader("a\n")))} {
-		if _, err := ReadReserved(r, false); err == nil || !strings.HasPrefix(err.Error(), "read reserved words after line") {
+		if _, err := ReadReserved(r); err == nil || !strings.HasPrefix(err.Error(), "read reserved words after line") {
 			t.Error(err)
 		}
 	}

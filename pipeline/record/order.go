@@ -22,7 +22,6 @@ type Order struct {
 	Carried int    // cells of each record
 	Params  []bool // of these, the cells that are parameters of link rules, which come after the others; nil: none
 	Kept    bool   // legacy codes are kept: a row speaks for the link that has its code
-	Fold    bool   // codes that differ only in ASCII case are one: the order is that of their lower case, then of the codes
 }
 
 // First returns the first code that a URL may have: of a key, which is the url_key.
@@ -43,33 +42,13 @@ func (o Order) FirstOf(rec []byte) First {
 }
 
 // Key returns the key in the sort of a URL whose first code this hash makes.
-func (o Order) Key(h codegen.Hash) uint64 {
-	if o.Fold {
-		var buf [codegen.MaxLength]byte
-		return o.KeyOf(o.AppendCode(buf[:0], h))
-	}
-	return o.Rank(h)
-}
+func (o Order) Key(h codegen.Hash) uint64 { return o.Rank(h) }
 
 // KeyOf returns the key in the sort of the URLs whose first code this is.
-func (o Order) KeyOf(code []byte) uint64 {
-	if o.Fold {
-		return CodeKey(code)
-	}
-	return o.RankOf(code)
-}
+func (o Order) KeyOf(code []byte) uint64 { return o.RankOf(code) }
 
 // KeyIsCode reports whether records of one key have one first code.
-func (o Order) KeyIsCode() bool { return !o.Fold && o.RankIsCode() }
-
-// Slot returns the code, or its lower case if codes that differ only in case are one. It may
-// change the code.
-func (o Order) Slot(code []byte) []byte {
-	if o.Fold {
-		return legacy.Fold(code[:0], code)
-	}
-	return code
-}
+func (o Order) KeyIsCode() bool { return o.RankIsCode() }
 
 // CodeKey returns a key for sorting by any codes, as legacy.CompareFolded orders them: the first
 // eight bytes in lower case.
@@ -89,11 +68,6 @@ func (o Order) Compare(a, b []byte) int {
 	if !o.KeyIsCode() {
 		var bufA, bufB [codegen.MaxLength]byte
 		x, y := o.AppendFirst(bufA[:0], a), o.AppendFirst(bufB[:0], b)
-		if o.Fold {
-			if c := legacy.CompareFolded(x, y); c != 0 {
-				return c
-			}
-		}
 		if c := bytes.Compare(x, y); c != 0 {
 			return c
 		}

@@ -27,7 +27,7 @@ import (
 //	| flags | original length uvarint, original (unless flagSame)
 //	| hash of the first code 16, salt of that + 1 uvarint (only if flagFirst)
 //	| parts of the identity as of packed.AppendCell, parameters as of rules.Params.Append (only if flagRules)
-//	| legacy code as of packed.AppendCell (only if flagLegacy)
+//	| legacy code as of packed.AppendCell, see Legacy.cell (only if flagLegacy)
 //	| each carried cell as of packed.AppendNullable
 //	| the URL in the input as of packed.AppendNullable (only of a campaign; Original is that of the variant)
 //	| number of its variant 4 (only if Variant)
@@ -69,8 +69,9 @@ const (
 
 // A Legacy is what a row says of the code that its URL had elsewhere.
 type Legacy struct {
-	Code []byte // nil: none
-	Link bool   // the row says that the code is that of the link, not of an alias
+	Code    []byte // nil: none; in a workspace that folds case, in lower case
+	Written []byte // as the row has it; nil: as Code
+	Link    bool   // the row says that the code is that of the link, not of an alias
 }
 
 // Start returns an emptied buffer to which the caller appends the canonical URL.
@@ -126,9 +127,18 @@ func FinishWith(rec []byte, h codegen.Hash, original []byte, flags Flags, first 
 		rec = with.Params.Append(packed.AppendCell(rec, with.Parts))
 	}
 	if flags&flagLegacy != 0 {
-		rec = packed.AppendCell(rec, old.Code)
+		rec = packed.AppendCell(rec, old.cell())
 	}
 	return rec
+}
+
+// cell is what a record has of a legacy code: the code and, if it was written in another way, a byte 0
+// and what was written. No code that is accepted has such a byte.
+func (l *Legacy) cell() []byte {
+	if l.Written == nil || bytes.Equal(l.Written, l.Code) {
+		return l.Code
+	}
+	return append(append(bytes.Clone(l.Code), 0), l.Written...)
 }
 
 // Rules are the parameters of a row.
@@ -302,6 +312,10 @@ func (r *Record) cutLegacy() (old Legacy, rest []byte) {
 		return old, rest
 	}
 	old.Code, rest = packed.CutCell(rest)
+	old.Written = old.Code
+	if n := bytes.IndexByte(old.Code, 0); n >= 0 {
+		old.Code, old.Written = old.Code[:n:n], old.Code[n+1:]
+	}
 	return old, rest
 }
 

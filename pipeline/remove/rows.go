@@ -38,6 +38,7 @@ import (
 // Config says how rows are read.
 type Config struct {
 	Profile   canon.Profile  // of the workspace
+	Fold      bool           // the workspace folds case: codes are put in lower case
 	Workspace string         // of all rows
 	Sorter    extsort.Config // of each sort, of which there are four; all but the order
 	Store     sink.RulesStore
@@ -107,6 +108,7 @@ type reader struct {
 
 	// Of the row in hand.
 	found     []columns.Code
+	folded    []byte // the code in hand in lower case
 	group     uint32
 	text, url []byte
 	rec       []byte
@@ -135,10 +137,14 @@ func (r *reader) look(ctx context.Context, b *source.Batch) error {
 	})
 }
 
-// codeOf returns the code of row i; empty: it has none.
+// codeOf returns the code of row i, as the workspace has it, until it is called again; empty: it has none.
 func (r *reader) codeOf(i int) []byte {
 	if r.found = r.in.Codes(r.found[:0], r.cells, i); len(r.found) == 0 {
 		return nil
+	}
+	if r.cfg.Fold {
+		r.folded = legacy.Fold(r.folded[:0], r.found[0].Text)
+		return r.folded
 	}
 	return r.found[0].Text
 }

@@ -57,8 +57,6 @@ func (s *settling) contest(ctx context.Context) error {
 			s.made.failed++
 			s.made.Rejected[d.Reason] += s.rivals[i].rows
 			s.refused.take(s.rivals[i].refused)
-		case s.cfg.Order.Fold:
-			d.Code = s.code(&c.URL, c.Salt)
 		}
 		s.decide(s.urlKey(&c.URL), d)
 	}
@@ -72,11 +70,7 @@ func (s *settling) propose(u *assign.URL, salt int) string {
 	if s.cfg.Order.Word(code) != "" {
 		return ""
 	}
-	return string(s.cfg.Order.Slot(code))
-}
-
-func (s *settling) code(u *assign.URL, salt int) string {
-	return string(s.cfg.Order.AppendCode(nil, s.cfg.Order.Sum(s.input(u, salt))))
+	return string(code)
 }
 
 // input is what is hashed.
@@ -93,10 +87,10 @@ func (s *settling) saltOf(canonical, workspace, code []byte) int {
 	return s.cfg.Order.SaltOf(canonical, workspace, code, max(s.cfg.MaxRetries, codegen.DefaultRetries))
 }
 
-// firstSlot returns the slot of the first code of a record's URL.
+// firstSlot returns the first code of a record's URL.
 func (s *settling) firstSlot(rec []byte) string {
 	var buf [codegen.MaxLength]byte
-	return string(s.cfg.Order.Slot(s.cfg.Order.AppendFirst(buf[:0], rec)))
+	return string(s.cfg.Order.AppendFirst(buf[:0], rec))
 }
 
 // Holders implements assign.Holders: the store's owners, then URLs of the
@@ -142,10 +136,8 @@ func (s *settling) owners(ctx context.Context, slots []assign.Slot, visit func(i
 		known[i] = true
 		visit(i, canonical)
 	}
-	if !s.cfg.Order.Fold { // or the claims know
-		if err := s.storedOwners(ctx, slots, see); err != nil {
-			return err
-		}
+	if err := s.storedOwners(ctx, slots, see); err != nil {
+		return err
 	}
 	if s.made.claims == nil {
 		return nil

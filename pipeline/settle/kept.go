@@ -19,16 +19,15 @@ import (
 type Kept struct {
 	Mode     legacy.Mode // Keep or Both
 	Conflict legacy.Conflict
-	Claims   *extsort.Sorter                                                 // of package claim
-	Scan     func(ctx context.Context, visit func(*sink.Stored) error) error // all links of the store; for Order.Fold
-	Sorter   extsort.Config                                                  // of verdicts; all but the order
+	Claims   *extsort.Sorter // of package claim
+	Sorter   extsort.Config  // of verdicts; all but the order
 }
 
 // claims settles who has the legacy codes.
 func (s *settling) claims(ctx context.Context) (err error) {
 	k := s.cfg.Kept
 	s.made.claims, err = claim.Settle(ctx, k.Claims, claim.Config{
-		Order: s.cfg.Order, Names: s.names, Populated: s.populated, Run: s.run, Lookup: s.lookup, Scan: k.Scan, Sorter: k.Sorter,
+		Order: s.cfg.Order, Names: s.names, Populated: s.populated, Run: s.run, Lookup: s.lookup, Sorter: k.Sorter,
 	})
 	return err
 }
@@ -37,14 +36,13 @@ func (s *settling) claims(ctx context.Context) (err error) {
 type Row uint8
 
 const (
-	won     Row = 1 << iota // its code is its URL's
-	lost                    // it is rejected: see Row.Lost
-	first                   // of its identity: the URL, and the code if it is won
-	made                    // of a first row: the store has its link or alias, from an earlier attempt
-	there                   // of a first row: the store had it before the run
-	isLink                  // of a first row: its code is that of the URL's link
-	bears                   // the link of the URL goes with this row, if no row has its code
-	spelled                 // its code is stored in another spelling: see Settlement.Spelling
+	won    Row = 1 << iota // its code is its URL's
+	lost                   // it is rejected: see Row.Lost
+	first                  // of its identity: the URL, and the code if it is won
+	made                   // of a first row: the store has its link or alias, from an earlier attempt
+	there                  // of a first row: the store had it before the run
+	isLink                 // of a first row: its code is that of the URL's link
+	bears                  // the link of the URL goes with this row, if no row has its code
 )
 
 func (r Row) has(bit Row) bool { return r&bit != 0 }
@@ -87,21 +85,6 @@ func (s *Settlement) LinkRow(bucket, from int) int {
 	return from
 }
 
-// A spelling is how a URL claims a code that is stored in another spelling.
-type spelling struct {
-	url  sink.Key
-	code string
-}
-
-// Spelling returns the code that a row has, whose URL and legacy code are given: as it is
-// stored.
-func (s *Settlement) Spelling(r Row, url sink.Key, code []byte) []byte {
-	if r.has(spelled) {
-		return []byte(s.spelled[spelling{url, string(code)}])
-	}
-	return code
-}
-
 // Claims returns who has the legacy codes; nil: the run keeps none.
 func (s *Settlement) Claims() *claim.Settled { return s.claims }
 
@@ -122,9 +105,8 @@ type kept struct {
 	stored foundLink
 	linkAt origin // the first row that has the code of the stored link
 
-	code  []byte            // of the row before, if that has its code; else empty
-	group origin            // the first row with this code
-	seen  map[string]origin // first rows by code; nil without Order.Fold, where equal codes follow each other
+	code  []byte // of the row before, if that has its code; else empty
+	group origin // the first row with this code
 }
 
 // A candidate is a new code that the link of a URL may have.
@@ -178,9 +160,6 @@ func (v *visit) keep(from, end int, verdicts []claim.Verdict) {
 			rival: rival{origin: origin{true, v.number, from}}, open: true, gone: v.gone[from], stored: v.found[from], code: v.kept.code[:0],
 			workspace: v.records.Group(from), key: url, hash: v.s.cfg.Order.FirstOf(v.records.Record(from)).Hash, url: record.Canonical(v.records.Record(from)),
 		}
-		if v.s.cfg.Order.Fold {
-			v.kept.seen = map[string]origin{}
-		}
 	}
 	for i := from; i < end; i++ {
 		r := record.Decode(v.records.Record(i))
@@ -233,23 +212,12 @@ func (v *visit) keepRow(i int, url sink.Key, old *record.Legacy, verdict *claim.
 	}
 	code := old.Code
 	*row = won
-	if len(verdict.Text) > 0 {
-		code = verdict.Text
-		*row |= spelled
-		v.s.spell(spelling{url, string(old.Code)}, string(code))
-	}
-	if before, ok := u.seen[string(code)]; ok {
-		u.group = before
-	} else if !bytes.Equal(u.code, code) {
+	if !bytes.Equal(u.code, code) {
 		u.group = at
-		if u.seen != nil {
-			u.seen[string(code)] = at
-		}
 		v.firstOf(row, at, code, verdict.State)
 	}
 	u.code = append(u.code[:0], code...)
-	isNew := verdict.State == 0 || verdict.State == claim.Spelled
-	if m := &u.marked; old.Link && isNew && (!m.at.known || bytes.Compare(code, m.code) < 0) {
+	if m := &u.marked; old.Link && verdict.State == 0 && (!m.at.known || bytes.Compare(code, m.code) < 0) {
 		*m = candidate{u.group, code}
 	}
 }
@@ -408,9 +376,3 @@ func (s *settling) exhaust(r *rival, d Decision) Decision {
 }
 
 func (s *settling) row(at origin) *Row { return &s.made.buckets[at.bucket].rows[at.first] }
-
-func (s *settling) spell(of spelling, code string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.made.spelled[of] = code
-}

@@ -122,7 +122,6 @@ func (k *keptJudging) endURL() {
 	if k.url = k.url[:0]; len(rows) == 0 {
 		return
 	}
-	key := record.Key(rows[0].rec)
 	d := k.s.made.Decide(k.first.bucket, k.first.first, k.group, rows[0].rec)
 	link := keptLink{group: k.group, code: []byte(d.Code), stored: d.Stored}
 	byCode := map[string]int{} // numbers in links
@@ -132,7 +131,7 @@ func (k *keptJudging) endURL() {
 			link.rows = append(link.rows, r)
 			continue
 		}
-		code := k.s.made.Spelling(*row, key, record.LegacyCode(r.rec))
+		code := record.LegacyCode(r.rec)
 		if row.has(isLink) {
 			link.code = code
 		}

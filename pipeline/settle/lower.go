@@ -76,7 +76,7 @@ func (s *Settlement) Lower(d *Decision) iter.Seq[Lower] {
 
 // slot returns that of a code of a link.
 func (s *Settlement) slot(d *Decision, code string) assign.Slot {
-	return assign.Slot{Workspace: d.URL.Workspace, Code: string(s.order.Slot([]byte(code)))}
+	return assign.Slot{Workspace: d.URL.Workspace, Code: code}
 }
 
 // lowerCodes yields the codes that a link would have had at lower salts, with an owner only if they

@@ -65,7 +65,6 @@ type Settlement struct {
 	names    *record.Workspaces
 	buckets  []bucket
 	special  map[sink.Key]Decision
-	spelled  map[spelling]string
 	claims   *claim.Settled         // nil: no legacy codes are kept
 	changes  *extsort.Sorter        // of links that exist; nil: there are no link rules
 	shown    *extsort.Sorter        // what links have, by their rows, where these say something else; nil: as changes
@@ -248,7 +247,7 @@ func Settle(ctx context.Context, records *extsort.Sorter, names *record.Workspac
 		cfg: cfg, records: records, names: names, session: session, run: run,
 		made: &Settlement{
 			names: names, order: cfg.Order, buckets: make([]bucket, records.Buckets()), Rejected: map[string]int64{},
-			special: map[sink.Key]Decision{}, spelled: map[spelling]string{}, lower: map[assign.Slot][]byte{},
+			special: map[sink.Key]Decision{}, lower: map[assign.Slot][]byte{},
 		},
 	}
 	if err := s.askPopulated(ctx); err != nil {

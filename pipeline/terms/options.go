@@ -49,6 +49,13 @@ var table = []option{
 	{name: "max_field", get: func(t *Terms) any { return t.MaxField }, set: number(func(t *Terms) *int64 { return &t.MaxField })},
 	{name: "pad_rows", get: func(t *Terms) any { return some(t.PadRows) }, set: flag(func(t *Terms) *bool { return &t.PadRows })},
 
+	{name: "fold_case", get: func(t *Terms) any {
+		if t.Codes != nil {
+			return t.Fold
+		}
+		return some(t.Fold)
+	}, set: flag(func(t *Terms) *bool { return &t.Fold })},
+
 	{name: "max_url_length", wanted: "0 to 8192", get: func(t *Terms) any { return int64(t.URLs.MaxLength) }, set: func(t *Terms, v any) bool {
 		n, ok := v.(int64)
 		t.URLs.MaxLength = int(n)
@@ -77,7 +84,6 @@ var table = []option{
 		c.OnConflict, err = legacy.ParseConflict(text)
 		return err
 	})},
-	{name: "fold_case", get: ofCodes(func(c *Codes) any { return c.Rules.Fold }), set: within(codes, func(g *Codes) *bool { return &g.Rules.Fold })},
 	{name: "reserved_sha256", get: ofCodes(func(c *Codes) any { return c.ReservedSHA256 }), set: toCodes(func(c *Codes, text string) error { c.ReservedSHA256 = text; return nil })},
 
 	{name: "hygiene", free: true, wanted: "kinds with keep, warn or reject", get: ofBeyond(func(b *Beyond) any { return b.Policy.String() }), set: parsed(func(t *Terms, text string) bool {

@@ -34,6 +34,7 @@ type Terms struct {
 	Workspace    string // of rows without one
 	MaxField     int64  // bytes
 	PadRows      bool   // cells that are missing at the end of a row are blank
+	Fold         bool   // the workspaces fold case: all codes are in ASCII lower case
 
 	URLs   canon.Profile
 	Codes  *Codes  // nil: rows have no legacy codes
@@ -83,9 +84,6 @@ func (t *Terms) Mode() legacy.Mode {
 	return t.Codes.Mode
 }
 
-// Fold reports whether codes that differ only in ASCII case are one.
-func (t *Terms) Fold() bool { return t.Codes != nil && t.Codes.Rules.Fold }
-
 // Identity says what tells links of one URL apart.
 func (t *Terms) Identity() rules.Identity {
 	if t.Rules == nil {
@@ -96,7 +94,7 @@ func (t *Terms) Identity() rules.Identity {
 
 // Judge returns what rejects the rows of a run at as_of.
 func (t *Terms) Judge(asOf time.Time) *judge.Judge {
-	j := &judge.Judge{Profile: t.URLs, ByDomain: t.Beyond.ByDomain(), Campaign: t.Campaign}
+	j := &judge.Judge{Profile: t.URLs, ByDomain: t.Beyond.ByDomain(), Campaign: t.Campaign, Fold: t.Fold}
 	if t.Codes != nil {
 		j.Codes = &t.Codes.Codes
 	}
@@ -104,7 +102,7 @@ func (t *Terms) Judge(asOf time.Time) *judge.Judge {
 		j.Rules = &t.Rules.Flags
 	}
 	if b := t.Beyond; b != nil {
-		j.Hygiene = &hygiene.Rules{Policy: b.Policy, ShortDomains: b.ShortDomains, Fold: t.Fold(), AsOf: asOf, Ends: b.NoEnds}
+		j.Hygiene = &hygiene.Rules{Policy: b.Policy, ShortDomains: b.ShortDomains, Fold: t.Fold, AsOf: asOf, Ends: b.NoEnds}
 	}
 	return j
 }

@@ -40,7 +40,7 @@ func draw(t *rapid.T) *Terms {
 	if is("legacy") {
 		w.Codes = &Codes{Codes: judge.Codes{Mode: rapid.SampledFrom([]legacy.Mode{legacy.Keep, legacy.Both, legacy.Map}).Draw(t, "mode"), Pattern: legacy.DefaultPattern},
 			OnConflict: legacy.Generate, ReservedSHA256: word("reserved")}
-		if w.Codes.Rules.Fold = is("fold"); is("pattern") {
+		if w.Fold = is("fold"); is("pattern") {
 			w.Codes.Pattern = "[a-z]+"
 			w.Codes.Rules.Pattern, _ = legacy.ParsePattern(w.Codes.Pattern)
 		}

@@ -121,15 +121,11 @@ func file(w *extsort.Writer, group uint32, c *claim) {
 }
 
 // foldedClaims orders claims for a run that keeps legacy codes: codes that differ only in case
-// come together and, with fold, are as one.
-func (c *codes) foldedClaims(a, b []byte) int {
+// come together.
+func foldedClaims(a, b []byte) int {
 	codeA, restA := packed.CutCell(a)
 	codeB, restB := packed.CutCell(b)
-	code, rest := bytes.Compare(codeA, codeB), bytes.Compare(restA, restB)
-	if c.fold {
-		return cmp.Or(legacy.CompareFolded(codeA, codeB), rest, code)
-	}
-	return cmp.Or(legacy.CompareFolded(codeA, codeB), code, rest)
+	return cmp.Or(legacy.CompareFolded(codeA, codeB), bytes.Compare(codeA, codeB), bytes.Compare(restA, restB))
 }
 
 // A claimCheck compares the claims of all rows.
@@ -341,7 +337,7 @@ func (w *claimer) link(r *link, flags claimFlags) {
 
 // lost files the claim of a row that has lost its code.
 func (w *claimer) lost(r *link) {
-	w.file(r.Workspace, &claim{what: lost, row: r.Number, code: r.Legacy, canonical: r.Canonical})
+	w.file(r.Workspace, &claim{what: lost, row: r.Number, code: w.run.codes.asKept(r.Legacy), canonical: r.Canonical})
 }
 
 // exhausted files the codes that an identity could not have.

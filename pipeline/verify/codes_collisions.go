@@ -7,7 +7,6 @@ import (
 	"fmt"
 
 	"github.com/linkforge/bulk/codegen"
-	"github.com/linkforge/bulk/pipeline/legacy"
 	"github.com/linkforge/bulk/pipeline/manifest"
 	"github.com/linkforge/bulk/pipeline/readback"
 	"github.com/linkforge/bulk/pipeline/report"
@@ -52,13 +51,12 @@ func newLineChecker(run *run, sorts *sorters, found *findings) *lineChecker {
 // A position is where a line of collisions.csv stands in its order.
 type position struct {
 	workspace, code0, canonical, parts []byte
-	folded                             []byte // code0 in lower case, if codes that differ only in case are one
 	salt                               int
 }
 
 // precedes reports whether the line must come before another one.
 func (p *position) precedes(o *position) bool {
-	return cmp.Or(bytes.Compare(p.workspace, o.workspace), bytes.Compare(p.folded, o.folded), bytes.Compare(p.code0, o.code0),
+	return cmp.Or(bytes.Compare(p.workspace, o.workspace), bytes.Compare(p.code0, o.code0),
 		bytes.Compare(p.canonical, o.canonical), bytes.Compare(p.parts, o.parts), cmp.Compare(p.salt, o.salt)) < 0
 }
 
@@ -103,9 +101,7 @@ func (w *lineChecker) check(c *report.Collision, row int64, before position) pos
 	case w.run.coding.sorts():
 		l := link{hash: w.codes.hash(c.Canonical, c.Workspace, c.Parts, 0), parts: c.Parts}
 		l.Canonical, l.Workspace = c.Canonical, c.Workspace
-		if w.codes.fill(&l); w.run.codes.fold {
-			at.folded = legacy.Fold(nil, l.code0)
-		}
+		w.codes.fill(&l)
 		at.code0, follows = l.code0, before.precedes
 	case w.run.manifest.Scheme.Blocklist == "" && (c.Salt > 0 || len(c.Code) == w.run.coding.length || spec.Name == codegen.Name):
 		// The secret is missing. A link must need the code.

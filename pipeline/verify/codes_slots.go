@@ -2,7 +2,6 @@ package verify
 
 import (
 	"bytes"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -33,14 +32,13 @@ type slotChecker struct {
 	elsewhere claim  // the last link that has another code; another claim: there is none
 
 	// If legacy codes are kept. All links have claims then, and there is no cursor over them.
-	twins  legacy.Twins
-	others []claim // further holders of codes that differ from that in hand only in case
+	twins legacy.Twins
 }
 
 // claim checks the next claim.
 func (s *slotChecker) claim(group uint32, rec []byte) error {
 	c := decodeClaim(rec)
-	if !s.known || group != s.group || !s.run.codes.same(c.code, s.code) {
+	if !s.known || group != s.group || !bytes.Equal(c.code, s.code) {
 		if err := s.turn(group, c.code); err != nil {
 			return err
 		}
@@ -54,7 +52,7 @@ func (s *slotChecker) turn(group uint32, code []byte) (err error) {
 	s.closeLine()
 	s.known, s.group, s.workspace = true, group, s.groups.name(group)
 	s.code, s.elsewhere.what = append(s.code[:0], code...), holds
-	if s.holder, s.others = nil, s.others[:0]; s.run.allClaim() {
+	if s.holder = nil; s.run.allClaim() {
 		return nil
 	}
 	s.holder, err = s.first()
@@ -85,7 +83,7 @@ func (s *slotChecker) check(c *claim) {
 	if c.flags&bare != 0 && s.created {
 		c.created = true // as all of them
 	}
-	if !s.run.codes.fold && (c.flags&ownCode != 0 || c.what == lost || c.what == taken) {
+	if c.flags&ownCode != 0 || c.what == lost || c.what == taken {
 		s.twins.Add(s.group, c.code)
 	}
 	switch {
@@ -115,30 +113,15 @@ func (s *slotChecker) check(c *claim) {
 	}
 }
 
-// hold makes a link of a run that keeps legacy codes a holder. The store may have had several
-// whose codes differ only in case.
+// hold makes a link of a run that keeps legacy codes the holder.
 func (s *slotChecker) hold(c *claim) {
-	for _, h := range s.holders() {
-		if bytes.Equal(h.code, c.code) || h.created || c.created {
-			s.shared(max(c.row, h.row))
-			return
-		}
+	if s.holder != nil {
+		s.shared(max(c.row, s.holder.row))
+		return
 	}
 	h := *c
 	h.code, h.canonical, h.owner = bytes.Clone(c.code), bytes.Clone(c.canonical), nil
-	if s.holder == nil {
-		s.holder = &h
-	} else {
-		s.others = append(s.others, h)
-	}
-}
-
-// holders returns all links that have the code in hand.
-func (s *slotChecker) holders() []claim {
-	if s.holder == nil {
-		return nil
-	}
-	return append([]claim{*s.holder}, s.others...)
+	s.holder = &h
 }
 
 // checkLost checks a row whose legacy code is another URL's: of one that has it in the store, or
@@ -157,14 +140,14 @@ func (s *slotChecker) checkLost(c *claim) {
 		if begin := outcome.CodeTakenDetail(c.code, nil); c.what == taken && (!bytes.HasPrefix(c.owner, []byte(begin)) || told(c.canonical)) && s.version == s.run.manifest.Version {
 			here.wrong(BadDetail, "detail", begin+"another URL", string(c.owner))
 		}
-		if s.wanted != nil && !s.run.codes.fold { // or the store may have it in another case
+		if s.wanted != nil {
 			file(s.wanted, s.group, c)
 		}
-	case len(s.others) == 0 && bytes.Equal(h.canonical, c.canonical):
+	case bytes.Equal(h.canonical, c.canonical):
 		here.wrong(kind, column, "a code of another URL", string(c.code))
 	case h.created && (h.flags&ownCode == 0 || bytes.Compare(h.canonical, c.canonical) > 0):
 		here.wrong(BadPrecedence, column, "a URL before "+string(c.canonical)+" as owner of "+string(c.code), string(h.canonical))
-	case c.what == taken && !slices.ContainsFunc(s.holders(), func(h claim) bool { return told(h.canonical) }):
+	case c.what == taken && !told(h.canonical):
 		here.wrong(BadDetail, "detail", outcome.CodeTakenDetail(c.code, h.canonical), string(c.owner))
 	}
 }
@@ -220,7 +203,7 @@ func (s *slotChecker) checkRefused(c *claim) {
 		name, column = s.run.mapping, "short_code"
 	}
 	here := s.findings.fault(name, c.row)
-	if s.holder == nil && s.wanted != nil && !s.run.codes.fold && !isStandIn(s.code) && s.run.coding.maker.Word(s.code) == "" {
+	if s.holder == nil && s.wanted != nil && !isStandIn(s.code) && s.run.coding.maker.Word(s.code) == "" {
 		file(s.wanted, s.group, &claim{what: c.what, row: c.row, code: s.code, canonical: c.canonical, parts: c.parts})
 	}
 	if s.before(c) {
@@ -243,12 +226,9 @@ func (s *slotChecker) checkOwner(c *claim) {
 	}
 	here, owner := s.findings.fault(manifest.CollisionsName, c.row), string(c.owner)
 	if s.holder != nil {
-		if !slices.ContainsFunc(s.holders(), func(h claim) bool { return owner == string(h.canonical) }) {
+		if owner != string(s.holder.canonical) {
 			here.wrong(BadOwner, "owner", string(s.holder.canonical), owner)
 		}
-		return
-	}
-	if s.run.codes.fold { // the store may have it in another case
 		return
 	}
 	form, _ := lenient(s.run.terms.URLs).Append(nil, c.owner) // nil if it is refused

@@ -1,6 +1,7 @@
 package verify
 
 import (
+	"bytes"
 	"cmp"
 	"fmt"
 	"slices"
@@ -19,7 +20,7 @@ type codes struct {
 	own      report.Columns   // of the mapping
 	added    []*report.Column // beside the plain ones
 	conflict legacy.Conflict
-	fold     bool             // codes that differ only in ASCII case are one
+	fold     bool             // all codes are in ASCII lower case
 	reserved bool             // there was a list of reserved words, of which the manifest has only the digest
 	inputs   []*columns.Table // described as the manifest does; nil: the input has no columns
 	carried  [][]int          // for each input, by its columns: the carried column of the mapping; -1: none
@@ -28,8 +29,9 @@ type codes struct {
 // readCodes reads how legacy codes were dealt with, and calls bad with what no run writes.
 func (r *run) readCodes(bad func(field string, expected, got any)) {
 	m, c := r.manifest, &r.codes
+	c.fold = r.terms.Fold
 	if told := r.terms.Codes; told != nil {
-		c.mode, c.conflict, c.fold, c.reserved = told.Mode, told.OnConflict, told.Rules.Fold, told.ReservedSHA256 != ""
+		c.mode, c.conflict, c.reserved = told.Mode, told.OnConflict, told.ReservedSHA256 != ""
 	}
 	if (m.Legacy != nil) != (c.mode != legacy.Off) {
 		bad("legacy", "there if, and only if, options has legacy", m.Legacy != nil)
@@ -126,13 +128,18 @@ func (c *codes) anyMany() bool {
 	return slices.ContainsFunc(c.inputs, func(in *columns.Table) bool { return in != nil && in.ManyCodes() })
 }
 
-// same reports whether two codes are one.
-func (c *codes) same(a, b []byte) bool {
-	return legacy.Same(a, b, c.fold)
+// asKept returns a legacy code as the workspaces of the run have it; nil: none.
+func (c *codes) asKept(code []byte) []byte {
+	if !c.fold || code == nil {
+		return code
+	}
+	return legacy.Fold(make([]byte, 0, len(code)), code)
 }
 
 // owns reports whether a row has its own legacy code. Any other has that of the link of its URL.
-func (c *codes) owns(r *readback.MappingRow) bool { return r.Legacy != nil && c.same(r.Legacy, r.Code) }
+func (c *codes) owns(r *readback.MappingRow) bool {
+	return r.Legacy != nil && bytes.Equal(c.asKept(r.Legacy), r.Code)
+}
 
 // links returns how many links the run created, by its manifest.
 func (r *run) links() int64 {

@@ -57,7 +57,7 @@ func (w *cellChecker) checkLegacy(r *link) {
 	if r.Legacy == nil {
 		return
 	}
-	if _, detail := w.run.judge.Code(r.Legacy, false); detail != "" {
+	if _, detail := w.run.judge.Code(w.run.codes.asKept(r.Legacy), false); detail != "" {
 		w.found(BadLegacy, "legacy_code", "a code that is not rejected", detail)
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 
-	"github.com/linkforge/bulk/pipeline/legacy"
 	"github.com/linkforge/bulk/pipeline/readback"
 	"github.com/linkforge/bulk/pipeline/record"
 	"github.com/linkforge/bulk/pipeline/report"
@@ -29,16 +28,12 @@ func (o rowOrder) links(old, r *link) int {
 	if !isKnown || !areKnown {
 		return 0
 	}
-	folded := 0
-	if o.run.codes.fold {
-		folded = legacy.CompareFolded(a, b)
-	}
-	return cmp.Or(folded, bytes.Compare(a, b), bytes.Compare(old.Canonical, r.Canonical), bytes.Compare(old.parts, r.parts))
+	return cmp.Or(bytes.Compare(a, b), bytes.Compare(old.Canonical, r.Canonical), bytes.Compare(old.parts, r.parts))
 }
 
 // same compares two rows of one identity as the sort does; 0: they cannot be compared.
 func (o rowOrder) same(old, r *link) int {
-	codes, sure := record.CompareCodes(old.Legacy, r.Legacy), old.said && r.said
+	codes, sure := record.CompareCodes(o.run.codes.asKept(old.Legacy), o.run.codes.asKept(r.Legacy)), old.said && r.said
 	c := 0
 	if o.run.codes.mode.Keeps() {
 		c = codes

@@ -63,7 +63,7 @@ func (w *rowSorter) appendRest(dst []byte, l *link) []byte {
 	case l.Legacy == nil:
 		dst = append(dst, 1)
 	default:
-		dst = append(append(append(dst, 0), l.Legacy...), 0)
+		dst = append(append(append(dst, 0), w.run.codes.asKept(l.Legacy)...), 0)
 	}
 	if w.run.ruling.flags != nil {
 		dst = l.params.Append(append(append(dst, l.parts...), 0))

@@ -27,7 +27,7 @@ type urlChecker struct {
 	row      link  // that such a link would have
 }
 
-// A urlState is the URL in hand. Its texts are copies. With fold it holds its codes, too.
+// A urlState is the URL in hand. Its texts are copies.
 type urlState struct {
 	known                        bool
 	workspace, canonical, beyond []byte // beyond: run.storedAs of its first row
@@ -43,7 +43,6 @@ type urlState struct {
 	number                       int64
 	code                         []byte // the last own code
 	last                         owned  // of that
-	seen                         map[string]owned
 	least, marked                []byte // the smallest own code that is new, and of those whose row says that it is the link; nil: none
 }
 
@@ -75,9 +74,6 @@ func (u *urlChecker) add(r *readback.MappingRow) {
 		u.end()
 		*at = urlState{known: true, workspace: append(at.workspace[:0], r.Workspace...), canonical: append(at.canonical[:0], r.Canonical...),
 			beyond: at.beyond[:0], row: r.Number, linkCode: bytes.Clone(r.LinkCode), linkSalt: r.LinkSalt, number: r.Row.Number, code: at.code[:0]}
-		if u.run.codes.fold {
-			at.seen = map[string]owned{}
-		}
 		if u.wanted != nil {
 			at.beyond = u.run.storedAs(at.beyond, &link{MappingRow: *r, source: u.rows.sources.of(r.Source)})
 		}
@@ -115,17 +111,11 @@ func (u *urlChecker) add(r *readback.MappingRow) {
 func (u *urlChecker) addOwn(r *readback.MappingRow) {
 	at, here := &u.at, u.fault(r.Number)
 	known, again := at.last, len(at.code) > 0 && bytes.Equal(at.code, r.Code)
-	if at.seen != nil {
-		known, again = at.seen[string(r.Code)]
-	}
 	switch {
 	case !again:
 		known = owned{created: r.Outcome == outcome.Created, alias: r.Alias}
 		if r.Outcome == outcome.Duplicate && !u.run.ruling.ruled {
 			here.wrong(BadOutcome, "outcome", "created or existing: it is the first row of its code", r.Outcome.String())
-		}
-		if at.seen != nil {
-			at.seen[string(r.Code)] = known
 		}
 		if !r.Alias && at.linkRow == 0 {
 			at.linkRow, at.linkAs = r.Number, r.Outcome

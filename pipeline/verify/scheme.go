@@ -140,9 +140,9 @@ func (r *run) allClaim() bool { return r.codes.mode.Keeps() || !r.coding.sorts()
 func (r *run) stored() sink.Scheme {
 	m := &r.manifest.Scheme
 	if r.coding.spec.AnyLength() {
-		return sink.Scheme{Name: m.Name}
+		return sink.Scheme{Name: m.Name, Fold: r.terms.Fold}
 	}
-	return sink.Scheme{Name: m.Name, CodeLength: m.CodeLength, Multiplier: m.Multiplier, Fingerprint: m.Fingerprint}
+	return sink.Scheme{Name: m.Name, CodeLength: m.CodeLength, Multiplier: m.Multiplier, Fingerprint: m.Fingerprint, Fold: r.terms.Fold}
 }
 
 // isDigits reports whether a code may be one of the scheme of the run.

@@ -347,7 +347,7 @@ func TestVerifySchemesRandom(t *testing.T) {
 		cfg.ReportOrder = []report.Order{report.SortOrder, report.InputOrder}[rnd.IntN(2)]
 		cfg.Legacy = []legacy.Mode{legacy.Keep, legacy.Both, legacy.Map}[rnd.IntN(3)]
 		if cfg.Legacy.Keeps() {
-			cfg.Codes.Fold = rnd.IntN(2) == 0
+			cfg.Scheme.Fold = cfg.Scheme.Name == "" && rnd.IntN(2) == 0
 			cfg.OnConflict = []legacy.Conflict{legacy.Reject, legacy.Generate}[rnd.IntN(2)]
 		}
 		for range 2 {

@@ -32,7 +32,7 @@ const sharers = 5
 func newSorters(cfg *Config, run *run) *sorters {
 	s := &sorters{groups: newGroups(), memory: max(cfg.Memory/sharers, 1), tempDir: cfg.TempDir}
 	if s.claims = s.new(compareClaims); run.codes.mode.Keeps() {
-		s.claims = s.new(run.codes.foldedClaims)
+		s.claims = s.new(foldedClaims)
 	}
 	if cfg.Store != nil {
 		s.stored = s.new(compareClaims)

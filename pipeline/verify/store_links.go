@@ -213,7 +213,10 @@ func schemeText(s sink.Scheme) string {
 	if s.Multiplier > 0 {
 		text += fmt.Sprint(", multiplier ", s.Multiplier)
 	}
-	if s.Name != codegen.Name {
+	if s.Fold {
+		text += ", folding case"
+	}
+	if spec, err := codegen.SpecOf(s.Name); err != nil || spec.Secret {
 		text += ", secret " + cmp.Or(s.Fingerprint, "none")
 	}
 	return text
