@@ -67,7 +67,7 @@ func describeLegacy(cfg *Config, rows *intake.Rows, settled *settle.Settlement, 
 	if cfg.Legacy == legacy.Off {
 		return nil
 	}
-	l := &manifest.Legacy{Aliases: aliases, Conflicts: settled.Conflicts, WithoutCode: rows.WithoutCode, Damaged: rows.Damaged}
+	l := &manifest.Legacy{Aliases: aliases, Conflicts: settled.Conflicts, WithoutCode: rows.WithoutCode, Damaged: rows.Damaged, Escaped: rows.Escaped}
 	if claims := settled.Claims(); claims != nil && claims.Twins.Groups > 0 {
 		twins := manifest.TwinsOf(claims.Twins.Groups, claims.Twins.Examples)
 		l.CaseTwins = &twins

@@ -28,11 +28,11 @@ var layers = map[string][]string{
 	"pipeline/columnar":      {},                // what source must know of hostile files
 	"pipeline/extsort":       {"pipeline/fsys"}, // knows no URL
 	"pipeline/packed":        {},
-	"pipeline/profile":       {},
+	"pipeline/profile":       {"codegen"},
 	"pipeline/attrs":         {"canon", "pipeline/profile"}, // of canon how bytes become text
 	"pipeline/hygiene":       {"canon", "pipeline/legacy", "pipeline/profile"},
 	"pipeline/rules":         {"pipeline/outcome", "pipeline/profile"},
-	"pipeline/columns":       {"canon", "pipeline/profile"}, // of canon how bytes become text
+	"pipeline/columns":       {"canon", "codegen", "pipeline/profile"}, // of canon how bytes become text
 	"pipeline/campaign":      {"canon"},                     // also for use in a distributed runner
 	"pipeline/source":        {"pipeline/columnar", "pipeline/columns", "pipeline/fsys", "pipeline/profile"},
 	"pipeline/along":         {"pipeline/attrs", "pipeline/columns", "pipeline/hygiene", "pipeline/manifest", "pipeline/profile", "pipeline/record", "pipeline/terms"},
@@ -40,7 +40,7 @@ var layers = map[string][]string{
 	"pipeline/terms":         {"pipeline/campaign", "canon", "pipeline/hygiene", "pipeline/judge", "pipeline/legacy", "pipeline/manifest", "pipeline/rules"},
 	"pipeline/manifest":      {"pipeline/fsys"},
 	"pipeline/outdir":        {"pipeline/fsys", "pipeline/manifest"},
-	"pipeline/report":        {"canon", "pipeline/legacy", "pipeline/outcome", "pipeline/rules", "pipeline/terms"},
+	"pipeline/report":        {"canon", "codegen", "pipeline/legacy", "pipeline/outcome", "pipeline/rules", "pipeline/terms"},
 	"pipeline/readback":      {"canon", "pipeline/columns", "pipeline/fsys", "pipeline/outcome", "pipeline/report", "pipeline/source"},
 	"pipeline/record":        {"codegen", "pipeline/legacy", "pipeline/outcome", "pipeline/packed", "pipeline/rules"}, // also for use in a distributed runner
 
@@ -76,13 +76,13 @@ var pure = map[string]string{
 	"pipeline/assign":   "bytes context errors",
 	"pipeline/attrs":    "bytes fmt strconv time " + module + "canon " + module + "pipeline/profile",
 	"pipeline/campaign": "bytes cmp encoding/json errors fmt go.yaml.in/yaml/v3 hash/maphash io maps math regexp slices strings unicode unicode/utf8 " + module + "canon",
-	"pipeline/columns":  "bytes encoding/json fmt math slices strconv strings unicode " + module + "canon " + module + "pipeline/profile",
+	"pipeline/columns":  "bytes encoding/json fmt math slices strconv strings unicode " + module + "canon " + module + "codegen " + module + "pipeline/profile",
 	"pipeline/hygiene":  "bytes encoding/hex fmt iter math/bits regexp slices strings time " + module + "canon " + module + "pipeline/legacy " + module + "pipeline/profile",
 	"pipeline/judge":    "bytes unicode/utf8 " + module + "canon " + module + "codegen " + module + "pipeline/campaign " + module + "pipeline/hygiene " + module + "pipeline/legacy " + module + "pipeline/outcome " + module + "pipeline/rules",
 	"pipeline/legacy":   "bufio bytes cmp fmt io regexp strings unicode/utf8",
 	"pipeline/outcome":  "fmt strconv strings unicode/utf8 " + module + "pipeline/legacy",
 	"pipeline/packed":   "bytes encoding/binary",
-	"pipeline/profile":  "bytes cmp encoding/json slices strconv strings time unicode",
+	"pipeline/profile":  "bytes cmp encoding/json slices strconv strings time unicode " + module + "codegen",
 	"pipeline/record":   "bytes cmp encoding/binary math/bits slices sync sync/atomic " + module + "codegen " + module + "pipeline/legacy " + module + "pipeline/outcome " + module + "pipeline/packed " + module + "pipeline/rules",
 	"pipeline/terms":    "bytes crypto/sha256 encoding/hex errors maps slices strings time " + module + "canon " + module + "pipeline/campaign " + module + "pipeline/hygiene " + module + "pipeline/judge " + module + "pipeline/legacy " + module + "pipeline/manifest " + module + "pipeline/rules",
 	"pipeline/rules":    "bytes cmp fmt math/bits strconv strings time unicode/utf8 " + module + "pipeline/outcome " + module + "pipeline/profile",

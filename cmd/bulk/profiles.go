@@ -15,7 +15,7 @@ func profilesCommand(ui *ui) *cobra.Command {
 		Use:   "profiles",
 		Short: "List the exports of other link shorteners that bulk knows",
 		Long: `A profile says which columns of an export have the URL and the code:
-  path(COLUMN)  the code is the path of the short URL in the column
+  path(COLUMN)  the code is the path of the short URL in the column, decoded
   trim(COLUMN)  the code is the cell without slashes at its ends
   list(COLUMN)  the cell is a JSON array of further codes of the same link
 On a terminal the list is a table, elsewhere it is CSV. LEARNED says from where

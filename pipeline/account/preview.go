@@ -143,6 +143,9 @@ func (p *Preview) codes() (list []Fact) {
 	if d := p.Legacy.Damaged; d != nil {
 		list = append(list, damagedCodes(d, ""))
 	}
+	if e := p.Legacy.Escaped; e != nil {
+		list = append(list, escapedCodes(e))
+	}
 	list = append(list, p.with("without_code", withoutCode(p.Legacy, p.Counts.Read)))
 	for i := range list {
 		list[i].In = "-" // legacy has them

@@ -250,6 +250,9 @@ func (r *Run) codes() []Fact {
 	if d := l.Damaged; d != nil {
 		list = append(list, damagedCodes(d, "export the codes again as text"))
 	}
+	if e := l.Escaped; e != nil {
+		list = append(list, escapedCodes(e))
+	}
 	return list
 }
 
@@ -276,9 +279,16 @@ func caseTwins(t *manifest.CaseTwins, note string) Fact {
 }
 
 // damagedCodes tells of codes that a spreadsheet may have rewritten.
-func damagedCodes(d *manifest.Damaged, note string) Fact {
+func damagedCodes(d *manifest.OddCodes, note string) Fact {
 	return Fact{In: "legacy", Key: "damaged", Name: "codes damaged by a spreadsheet", Noun: "code", Value: d.Rows, Full: d, Note: note,
 		Example: &Example{Source: string(d.Example.Source), Row: d.Example.Row, Text: string(d.Example.Code)}}
+}
+
+// escapedCodes tells of codes that no request asks for as they stand, if they were cut out of URLs.
+func escapedCodes(e *manifest.OddCodes) Fact {
+	return Fact{In: "legacy", Key: "escaped", Name: "codes with escapes such as %2F", Noun: "code", Value: e.Rows, Full: e,
+		Note:    "if they are parts of URLs, --code-column 'path(COLUMN)' decodes them",
+		Example: &Example{Source: string(e.Example.Source), Row: e.Example.Row, Text: string(e.Example.Code)}}
 }
 
 // migration says what the links of the rows were beyond code and URL. People are told of rejects

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/linkforge/bulk/codegen"
 	"github.com/linkforge/bulk/pipeline/profile"
 )
 
@@ -330,6 +331,7 @@ func (t *Table) HasDomains() bool {
 type Code struct {
 	Text   []byte
 	Domain []byte // that it belongs to, in lower case; nil: not known, or Choice.Roles is not set
+	Slash  bool   // with Choice.ByCode: Text ends with a slash of a URL, and the code may be what is before it
 }
 
 // CodesOf appends the legacy codes of a row whose cells are given by their column, without repeats:
@@ -407,9 +409,9 @@ func (t *Table) addCode(dst []Code, first int, c *codeColumn, cell, domain []byt
 	if t.choice.ByCode && c.Cut.HasPath() {
 		cell = bytes.TrimSpace(cell) // as around any URL; a run keeps what it is given
 	}
-	code := Code{c.Cut.Of(cell), domain}
-	if t.choice.ByCode && c.Cut == profile.Path {
-		code.Text = profile.PathOf(cell) // a link may have just this code, with the slash at the end
+	code := Code{Text: c.Cut.Of(cell), Domain: domain}
+	if path := profile.PathOf(cell); t.choice.ByCode && c.Cut == profile.Path && bytes.HasSuffix(path, []byte("/")) {
+		code.Text, code.Slash = codegen.FromPath(path), true // a link may have just this code
 	}
 	if domain == nil && t.Roles != nil && c.Cut.HasPath() {
 		code.Domain = profile.HostOf(cell)

@@ -60,14 +60,15 @@ type Rows struct {
 	Rewritten  int64            // accepted rows whose URL is not as its canonical form
 	Changes    canon.ChangeCounts
 
-	Claims      *extsort.Sorter   // on codes that are to be kept (package claim); nil: none are
-	WithoutCode int64             // rows without a legacy code
-	Damaged     *manifest.Damaged // codes that a spreadsheet or a data frame has rewritten; nil: none
-	variants    int64             // rows that the inputs do not have, since one of theirs became several
-	Expanded    int64             // rows of the inputs that have variants of a campaign
-	Tagged      record.Noted      // of these, rows whose own URL had a parameter of it
-	Told        along.Told        // beyond code and URL
-	Ruled       map[uint32]bool   // workspaces, by number, of rows that have a parameter or a reference
+	Claims      *extsort.Sorter    // on codes that are to be kept (package claim); nil: none are
+	WithoutCode int64              // rows without a legacy code
+	Damaged     *manifest.OddCodes // codes that a spreadsheet or a data frame has rewritten; nil: none
+	Escaped     *manifest.OddCodes // codes that should be decoded, perhaps; nil: none
+	variants    int64              // rows that the inputs do not have, since one of theirs became several
+	Expanded    int64              // rows of the inputs that have variants of a campaign
+	Tagged      record.Noted       // of these, rows whose own URL had a parameter of it
+	Told        along.Told         // beyond code and URL
+	Ruled       map[uint32]bool    // workspaces, by number, of rows that have a parameter or a reference
 
 	others   *extsort.Sorter // nil: no other profiles are looked at
 	profiles int             // how many
@@ -117,7 +118,7 @@ func Read(ctx context.Context, in *Inputs, cfg Config) (*Rows, error) {
 		rows.Told.Merge(&w.told)
 		maps.Copy(rows.Ruled, w.ruled)
 	}
-	rows.Damaged = rows.damaged(workers)
+	rows.tellOddCodes(workers)
 	rows.Workspaces.Freeze()
 	for _, s := range rows.sorters() {
 		if err := s.Finish(ctx); err != nil {
@@ -127,17 +128,21 @@ func Read(ctx context.Context, in *Inputs, cfg Config) (*Rows, error) {
 	return rows, nil
 }
 
-// damaged tells of the codes that a spreadsheet or a data frame has rewritten.
-func (r *Rows) damaged(workers []*worker) *manifest.Damaged {
+// tellOddCodes tells of the codes that may not be those of the old server.
+func (r *Rows) tellOddCodes(workers []*worker) {
 	var damaged record.Damaged
 	for _, w := range workers {
 		damaged.Merge(&w.damaged)
 	}
-	all := damaged.All()
+	r.Damaged = r.oddCodes(damaged.All())
+	r.Escaped = r.oddCodes(damaged.Escaped(func(source int) bool { return r.List[source].CutsPaths() }))
+}
+
+func (r *Rows) oddCodes(all record.Noted) *manifest.OddCodes {
 	if all.Rows == 0 {
 		return nil
 	}
-	return &manifest.Damaged{Rows: all.Rows, Example: manifest.CodeOfRow{
+	return &manifest.OddCodes{Rows: all.Rows, Example: manifest.CodeOfRow{
 		Source: manifest.Text(r.List[all.First.Source].Name), Row: all.First.Row, Code: manifest.Text(all.Text),
 	}}
 }

@@ -30,10 +30,26 @@ func (r *Rules) Check(code []byte) (reason string) {
 }
 
 func (r *Rules) matches(code []byte) bool {
+	if HasDots(code) {
+		return false
+	}
 	if r.Pattern == nil {
 		return matchesDefault(code)
 	}
 	return Possible(code) && r.Pattern.Match(code)
+}
+
+// HasDots reports whether a segment of a code is . or .. : clients remove such segments of a path, so
+// no request asks for that code.
+func HasDots(code []byte) bool {
+	for more := true; more; {
+		var segment []byte
+		segment, code, more = bytes.Cut(code, []byte("/"))
+		if string(segment) == "." || string(segment) == ".." {
+			return true
+		}
+	}
+	return false
 }
 
 // Possible reports whether bytes can be a code, whatever the pattern: they are UTF-8 without a

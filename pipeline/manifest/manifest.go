@@ -240,7 +240,8 @@ type Legacy struct {
 	Conflicts   int64      `json:"conflicts"`    // rows that claimed the code of another URL
 	WithoutCode int64      `json:"without_code"` // rows without a legacy code
 	CaseTwins   *CaseTwins `json:"case_twins,omitempty"`
-	Damaged     *Damaged   `json:"damaged,omitempty"`
+	Damaged     *OddCodes  `json:"damaged,omitempty"` // they look like a number that a spreadsheet or a data frame has rewritten (record.Damaged)
+	Escaped     *OddCodes  `json:"escaped,omitempty"` // they have escapes, and are not cut out of a path
 }
 
 // CaseTwins tells of codes that differ only in ASCII case. It is missing if there are none.
@@ -262,10 +263,8 @@ func TwinsOf(groups int64, examples [][]string) CaseTwins {
 	return t
 }
 
-// Damaged tells of codes that look like a number that a spreadsheet or a data frame has rewritten
-// (record.Damaged).
-// It is missing if there are none.
-type Damaged struct {
+// OddCodes tells of codes that may not be those of the old server. It is missing if there are none.
+type OddCodes struct {
 	Rows    int64     `json:"rows"`
 	Example CodeOfRow `json:"example"` // the first in the order of the input
 }

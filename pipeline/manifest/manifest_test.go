@@ -85,7 +85,7 @@ func legacyManifest() *Manifest {
 	m.Options = Options{"legacy": Text("keep"), "code_pattern": Text("[a-z]+"), "on_conflict": Text("reject"), "fold_case": false,
 		"reserved_sha256": Text(strings.Repeat("ef", 32)), "profile": Text("auto"), "map": Text("code=slug,url=target")}
 	m.Legacy = &Legacy{Aliases: 3, Conflicts: 1, WithoutCode: 2, CaseTwins: &CaseTwins{4, Twins{{"AB", "Ab", "ab"}, {"X", "x"}}},
-		Damaged: &Damaged{2, CodeOfRow{"links.csv", 9, "2.19E+26"}}}
+		Damaged: &OddCodes{2, CodeOfRow{"links.csv", 9, "2.19E+26"}}}
 	return m
 }
 

@@ -93,6 +93,8 @@ func BadCodeDetail(code []byte, pattern string) string {
 		why = "is not UTF-8"
 	case legacy.HasControl(code):
 		why = "has a control character"
+	case legacy.HasDots(code):
+		why = "has a segment . or .. , which browsers remove from a path"
 	}
 	return fmt.Sprintf("the code %.64q %s", code, why)
 }

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"strings"
+
+	"github.com/linkforge/bulk/codegen"
 )
 
 // A Cut says how a code is cut out of a cell: one of those below, or several joined by (, of which
@@ -17,8 +19,17 @@ const (
 	Trim  Cut = "trim" // all but slashes on both ends
 )
 
-// Of returns the code in a cell, a part of it; empty: there is none. Bytes are kept as they are.
+// Of returns the code in a cell; empty: there is none. It is a part of the cell, or of a path the code of
+// it (codegen.FromPath).
 func (c Cut) Of(cell []byte) []byte {
+	if c.HasPath() {
+		return codegen.FromPath(c.cut(cell))
+	}
+	return c.cut(cell)
+}
+
+// cut returns a part of a cell as it is written there.
+func (c Cut) cut(cell []byte) []byte {
 	switch c {
 	case Plain:
 		return cell
@@ -28,7 +39,7 @@ func (c Cut) Of(cell []byte) []byte {
 		return bytes.Trim(cell, "/")
 	}
 	outer, inner, _ := strings.Cut(string(c), "(")
-	return Cut(outer).Of(Cut(inner).Of(cell))
+	return Cut(outer).cut(Cut(inner).cut(cell))
 }
 
 // HasPath reports whether the cell is taken for a URL.
@@ -44,7 +55,7 @@ func (c Cut) Cell(host, code []byte) []byte {
 	if len(host) == 0 && c != Path { // a slash at the beginning may be trimmed
 		cell = []byte("http://")
 	}
-	cell = append(append(append(cell, host...), '/'), code...)
+	cell = codegen.AppendPath(append(append(cell, host...), '/'), code)
 	if bytes.HasSuffix(code, []byte("/")) {
 		cell = append(cell, "/?"...) // neither is this one
 	}

@@ -374,12 +374,13 @@ func (n *Noted) Merge(o *Noted) {
 }
 
 // Damaged counts rows whose legacy code a spreadsheet has rewritten (legacy.Damaged) or, if all codes of
-// the input are like that, a data frame (legacy.IsFloat).
+// the input are like that, a data frame (legacy.IsFloat). It counts those with escapes, too.
 type Damaged struct {
 	Noted
-	floats map[int]*Noted // by input; of those that have another code as well they do not count
-	others map[int]bool   // inputs that have another code
-	last   int            // the last one that was noted there, plus one
+	floats  map[int]*Noted // by input; of those that have another code as well they do not count
+	others  map[int]bool   // inputs that have another code
+	last    int            // the last one that was noted there, plus one
+	escaped map[int]*Noted // by input: codes with an escape (codegen.HasEscape)
 }
 
 // Add takes the code of a row; nil: it has none.
@@ -389,11 +390,13 @@ func (d *Damaged) Add(code []byte, at Place) {
 		return
 	case legacy.IsFloat(code):
 		if !d.others[at.Source] {
-			d.float(at.Source).Note(code, at)
+			notedOf(&d.floats, at.Source).Note(code, at)
 		}
 		return
 	case legacy.Damaged(code):
 		d.Note(code, at)
+	case codegen.HasEscape(code):
+		notedOf(&d.escaped, at.Source).Note(code, at)
 	}
 	if d.last != at.Source+1 {
 		d.other(at.Source)
@@ -401,15 +404,15 @@ func (d *Damaged) Add(code []byte, at Place) {
 	}
 }
 
-// float returns what is noted of an input.
-func (d *Damaged) float(source int) *Noted {
-	if d.floats == nil {
-		d.floats = map[int]*Noted{}
+// notedOf returns what is noted of an input.
+func notedOf(inputs *map[int]*Noted, source int) *Noted {
+	if *inputs == nil {
+		*inputs = map[int]*Noted{}
 	}
-	if d.floats[source] == nil {
-		d.floats[source] = new(Noted)
+	if (*inputs)[source] == nil {
+		(*inputs)[source] = new(Noted)
 	}
-	return d.floats[source]
+	return (*inputs)[source]
 }
 
 // other notes that not all codes of an input are like those of a data frame.
@@ -425,7 +428,10 @@ func (d *Damaged) other(source int) {
 func (d *Damaged) Merge(o *Damaged) {
 	d.Noted.Merge(&o.Noted)
 	for source, n := range o.floats {
-		d.float(source).Merge(n)
+		notedOf(&d.floats, source).Merge(n)
+	}
+	for source, n := range o.escaped {
+		notedOf(&d.escaped, source).Merge(n)
 	}
 	for source := range o.others {
 		d.other(source)
@@ -440,6 +446,17 @@ func (d *Damaged) All() Noted {
 	all := d.Noted
 	for _, n := range d.floats {
 		all.Merge(n)
+	}
+	return all
+}
+
+// Escaped returns the codes with an escape of the inputs whose codes are not cut out of paths: there an
+// escape is decoded, and what is left is part of the code.
+func (d *Damaged) Escaped(cutsPaths func(source int) bool) (all Noted) {
+	for source, n := range d.escaped {
+		if !cutsPaths(source) {
+			all.Merge(n)
+		}
 	}
 	return all
 }

@@ -152,7 +152,7 @@ func (r *reader) codeOf(i int) []byte {
 // bare is a code without what may be around it.
 func (r *reader) bare(code []byte) []byte {
 	code = bytes.TrimSpace(code)
-	if r.in.CutsPaths() {
+	if len(r.found) > 0 && r.found[0].Slash {
 		code = bytes.TrimSuffix(code, []byte("/"))
 	}
 	return code

@@ -120,8 +120,8 @@ func (b *columnBlock) Append(r *Row) {
 	if short := &c[shortURLColumn]; b.base == nil {
 		short.addNullable(nil)
 	} else {
-		short.data = b.base.Append(short.data, r.Workspace)
-		short.addNullable(r.Code)
+		short.data = b.base.AppendURL(short.data, r.Workspace, r.Code)
+		short.addNullable([]byte{})
 	}
 	for i, added := range b.columns[plainColumns:b.own] {
 		c[plainColumns+i].addOwn(added, r)

@@ -5,6 +5,8 @@ import (
 	"io"
 	"io/fs"
 	"strings"
+
+	"github.com/linkforge/bulk/codegen"
 )
 
 // A Format is that of the mapping, and the extension of its file.
@@ -50,7 +52,7 @@ func ParseOrder(name string) (Order, error) {
 // MappingOptions say what a mapping holds.
 type MappingOptions struct {
 	Carried   []string // names of the carried columns, already made unique by CarriedNames
-	BaseURL   string   // short_url is BaseURL + "/" + code, with one slash, and {workspace} stands for the workspace; "": blank or null
+	BaseURL   string   // short_url is BaseURL + "/" + the path of the code, with one slash, and {workspace} stands for the workspace; "": blank or null
 	ExcelSafe bool     // CSV only: a cell that a spreadsheet would run gets an apostrophe
 	Workers   int      // goroutines that encode row groups or batches, of CSV none; 0: one
 	Columns
@@ -90,6 +92,11 @@ func (b *Base) Append(dst, workspace []byte) []byte {
 		}
 	}
 	return append(dst, b.after...)
+}
+
+// AppendURL appends the short URL of a code of a workspace.
+func (b *Base) AppendURL(dst, workspace, code []byte) []byte {
+	return codegen.AppendPath(b.Append(dst, workspace), code)
 }
 
 // CarriedNames makes the input's column names unique beside those that are

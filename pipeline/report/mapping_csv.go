@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"sync"
 	"unsafe"
+
+	"github.com/linkforge/bulk/codegen"
 )
 
 // csvMapping formats rows in its blocks, by any number of goroutines, and hands
@@ -95,10 +97,10 @@ func (b *csvBlock) Append(r *Row) {
 }
 
 func (m *csvMapping) appendShortURL(dst []byte, r *Row) []byte {
-	if m.bareBase && !needsQuotes(r.Code) {
+	if m.bareBase && codegen.IsPath(r.Code) && !needsQuotes(r.Code) {
 		return append(append(dst, m.base.before...), r.Code...)
 	}
-	return m.append(dst, append(m.base.Append(nil, r.Workspace), r.Code...))
+	return m.append(dst, m.base.AppendURL(nil, r.Workspace, r.Code))
 }
 
 // bytesOf returns the bytes of a string, which nobody may change.

@@ -207,11 +207,11 @@ func FuzzExport(f *testing.F) {
 				cells.Of(b)
 				for i := range b.Rows {
 					codes := in.Codes(nil, cells, i)
-					r = append(r, fmt.Sprintf("%d %q %q", b.Offsets[i], cells.URL(in.URLs, i), codes))
+					r = append(r, fmt.Sprintf("%d %q %+v", b.Offsets[i], cells.URL(in.URLs, i), codes))
 					for _, code := range codes {
 						c := in.Mapped()[slices.IndexFunc(in.Mapped(), func(c profile.Column) bool { return c.Role == profile.Code })]
 						if !c.List && string(c.Cut.Of(in.VariantCells(code)[in.Code])) != string(code.Text) {
-							t.Errorf("%q of %q", code, in.Profile)
+							t.Errorf("%q of %q", code.Text, in.Profile)
 						}
 					}
 				}

@@ -186,7 +186,7 @@ func (w *rowChecker) fileHeld(r *link) {
 
 func (w *rowChecker) checkShortURL(r *link) {
 	if w.text = w.text[:0]; w.run.base != nil {
-		w.text = append(w.run.base.Append(w.text, r.Workspace), r.Code...)
+		w.text = w.run.base.AppendURL(w.text, r.Workspace, r.Code)
 	}
 	if !bytes.Equal(r.ShortURL, w.text) {
 		w.found(BadShortURL, "short_url", string(w.text), string(r.ShortURL))

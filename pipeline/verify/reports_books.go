@@ -5,6 +5,7 @@ import (
 	"reflect"
 	"sync/atomic"
 
+	"github.com/linkforge/bulk/codegen"
 	"github.com/linkforge/bulk/pipeline/along"
 	"github.com/linkforge/bulk/pipeline/hygiene"
 	"github.com/linkforge/bulk/pipeline/legacy"
@@ -165,24 +166,37 @@ func (t *told) merge(o *told) {
 // checkTold compares what the rows say of legacy codes with what the manifest does.
 func (b *balance) checkTold() {
 	m, t := b.run.manifest, b.told
-	damaged, found := int64(0), t.damaged.All()
-	if d := m.Legacy.Damaged; d != nil {
-		damaged = d.Rows
-		here, code := m.Inputs[found.First.Source].Name, []byte(d.Example.Code)
-		if found.Rows > 0 && (d.Example.Source != here || d.Example.Row != found.First.Row || !legacy.Damaged(code) && !legacy.IsFloat(code)) {
-			b.findings.wrong(BadCount, "legacy.damaged.example", fmt.Sprint(here, " ", found.First.Row), fmt.Sprint(d.Example.Source, " ", d.Example.Row, " ", d.Example.Code))
-		}
-	}
+	b.checkOddCodes("legacy.damaged", m.Legacy.Damaged, t.damaged.All(), func(code []byte) bool { return legacy.Damaged(code) || legacy.IsFloat(code) })
+	b.checkOddCodes("legacy.escaped", m.Legacy.Escaped, t.damaged.Escaped(func(source int) bool {
+		in := b.run.codes.input(source)
+		return in != nil && in.CutsPaths()
+	}), codegen.HasEscape)
 	conflicts := min(max(t.conflicts, m.Legacy.Conflicts), t.conflicts+t.perhaps)
 	for _, c := range []struct {
 		field    string
 		got, has int64
 	}{
 		{"aliases", t.aliases, m.Legacy.Aliases}, {"conflicts", conflicts, m.Legacy.Conflicts},
-		{"without_code", t.withoutCode, m.Legacy.WithoutCode}, {"damaged", found.Rows, damaged},
+		{"without_code", t.withoutCode, m.Legacy.WithoutCode},
 	} {
 		if c.got != c.has {
 			b.findings.wrong(BadCount, "legacy."+c.field, c.got, c.has)
+		}
+	}
+}
+
+// checkOddCodes compares codes that were found with what a field of the manifest says of them: how many,
+// and an example.
+func (b *balance) checkOddCodes(field string, said *manifest.OddCodes, found record.Noted, odd func(code []byte) bool) {
+	if said == nil {
+		said = &manifest.OddCodes{}
+	}
+	if said.Rows != found.Rows {
+		b.findings.wrong(BadCount, field, found.Rows, said.Rows)
+	}
+	if e := said.Example; said.Rows > 0 && found.Rows > 0 {
+		if here := b.run.manifest.Inputs[found.First.Source].Name; e.Source != here || e.Row != found.First.Row || !odd([]byte(e.Code)) {
+			b.findings.wrong(BadCount, field+".example", fmt.Sprint(here, " ", found.First.Row), fmt.Sprint(e.Source, " ", e.Row, " ", e.Code))
 		}
 	}
 }
