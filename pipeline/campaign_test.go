@@ -1,16 +1,12 @@
 package pipeline_test
 
 import (
-	"bytes"
+	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/base64"
 	"encoding/csv"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,6 +15,7 @@ import (
 	"github.com/linkforge/bulk/canon"
 	"github.com/linkforge/bulk/pipeline"
 	"github.com/linkforge/bulk/pipeline/campaign"
+	"github.com/linkforge/bulk/pipeline/campaign/campaigntest"
 	"github.com/linkforge/bulk/pipeline/columns"
 	"github.com/linkforge/bulk/pipeline/manifest"
 	"github.com/linkforge/bulk/pipeline/report"
@@ -26,131 +23,17 @@ import (
 	"github.com/linkforge/bulk/pipeline/verify"
 )
 
-// A campaignCase is a line of campaign/testdata/expand.jsonl.
-type campaignCase struct {
-	Name         string
-	Flags        []string
-	File         *string
-	FileBase64   []byte `json:"file_base64"`
-	FilePadding  int    `json:"file_padding"`
-	Columns      []string
-	OtherColumns []string `json:"other_columns"`
-	Rows         [][]any
-	Workspace    string
-	StripParams  []string `json:"strip_params"`
-	MaxExpand    *int64   `json:"max_expand"`
-	Expect       struct {
-		Usage        bool
-		Options      string `json:"options_expand"`
-		Combinations int64
-		Counts       struct{ Records, Read, Created, Duplicate, Rejected int64 }
-		Tagged       int64
-		Rows         []struct {
-			Reject, Parameter string
-			Variants          []campaignVariant
-			Count             int
-			SHA256            string
-		}
-	}
-}
-
-type campaignVariant struct {
-	Variant   int64
-	URL       string
-	URLBase64 []byte `json:"url_base64"`
-	Canonical string
-	Code      string `json:"short_code"`
-	Values    map[string]string
-}
-
-func campaignCases(t *testing.T) (cases []campaignCase) {
-	data, err := os.ReadFile("campaign/testdata/expand.jsonl")
-	must(t, err)
-	for line := range bytes.Lines(data) {
-		var c campaignCase
-		must(t, json.Unmarshal(line, &c))
-		cases = append(cases, c)
-	}
-	return cases
-}
-
-// csvOf returns the rows of a case, and their columns. Each has one more cell, or some would be blank, which
-// are no rows.
-func csvOf(t *testing.T, names []string, rows [][]any) string {
-	var b bytes.Buffer
-	w := csv.NewWriter(&b)
-	must(t, w.Write(append(slices.Clone(names), "more")))
-	for _, row := range rows {
-		var cells []string
-		for _, cell := range row {
-			switch c := cell.(type) {
-			case string:
-				cells = append(cells, c)
-			case nil:
-				cells = append(cells, "")
-			case map[string]any:
-				b, err := base64.StdEncoding.DecodeString(c["base64"].(string))
-				must(t, err)
-				cells = append(cells, string(b))
-			}
-		}
-		must(t, w.Write(append(cells, "x")))
-	}
-	w.Flush()
-	return b.String()
-}
-
-// isJSON reports whether the input of a case is JSON: where CSV cannot have a cell, and sometimes.
-func (c *campaignCase) isJSON(n int) bool {
-	yes := n%3 == 0 && len(c.Rows) > 0
-	for _, row := range c.Rows {
-		for _, cell := range row {
-			switch cell := cell.(type) {
-			case string:
-				yes = yes || strings.Contains(cell, "\x00")
-			case map[string]any: // JSON has UTF-8 only
-				return false
-			}
-		}
-	}
-	return yes
-}
-
-// json returns the rows of a case as an object a line.
-func (c *campaignCase) json(t *testing.T) string {
-	var b strings.Builder
-	for _, row := range c.Rows {
-		for i, name := range c.Columns {
-			key, err := json.Marshal(name)
-			must(t, err)
-			cell, err := json.Marshal(row[i])
-			must(t, err)
-			fmt.Fprintf(&b, "%c%s:%s", "{,"[min(i, 1)], key, cell)
-		}
-		b.WriteString(`,"more":"x"}` + "\n")
-	}
-	return b.String()
-}
-
-// config returns the configuration of a case.
-func (c *campaignCase) config() (cfg pipeline.Config, err error) {
-	most, name, text := int64(campaign.DefaultMost), "", c.FileBase64
+// campaignConfig returns the configuration of a case.
+func campaignConfig(c *campaigntest.Case) (cfg pipeline.Config, err error) {
+	most, name := int64(campaign.DefaultMost), ""
 	if c.MaxExpand != nil {
 		most = *c.MaxExpand
 	}
-	if c.File != nil {
-		name, text = "c.yaml", []byte(*c.File)
-	}
-	if c.FileBase64 != nil {
+	text, given := c.Text()
+	if given {
 		name = "c.yaml"
 	}
-	if c.FilePadding > 0 {
-		text = append(append(append(text, '#'), bytes.Repeat([]byte("x"), c.FilePadding)...), '\n')
-	}
-	cfg.Workspace, cfg.Source.URLColumn, cfg.Source.Header, cfg.Source.Delimiter = c.Workspace, "url", source.HeaderYes, ','
-	if cfg.Workspace == "" {
-		cfg.Workspace = "w"
-	}
+	cfg.Workspace, cfg.Source.URLColumn, cfg.Source.Header, cfg.Source.Delimiter = cmp.Or(c.Workspace, "w"), "url", source.HeaderYes, ','
 	if cfg.Profile.StripParams, err = canon.ParseStripParams(strings.Join(c.StripParams, ",")); err != nil {
 		return cfg, err
 	}
@@ -160,9 +43,9 @@ func (c *campaignCase) config() (cfg pipeline.Config, err error) {
 
 // Every case of the law, through a run: also that its files verify, with the inputs and without.
 func TestCampaignCases(t *testing.T) {
-	for n, c := range campaignCases(t) {
+	for n, c := range campaigntest.Cases(t, "campaign/testdata/expand.jsonl") {
 		t.Run(c.Name, func(t *testing.T) {
-			cfg, err := c.config()
+			cfg, err := campaignConfig(&c)
 			if err != nil {
 				if !c.Expect.Usage {
 					t.Fatal(err)
@@ -170,15 +53,10 @@ func TestCampaignCases(t *testing.T) {
 				return
 			}
 			t.Chdir(t.TempDir())
-			input := csvOf(t, c.Columns, c.Rows)
-			if c.isJSON(n) {
-				input = c.json(t)
-			}
-			write(t, "a.csv", input)
-			cfg.Inputs, cfg.Out, cfg.AllowEmpty, cfg.AsOf = []string{"a.csv"}, "out", true, asOf
-			if c.OtherColumns != nil {
-				write(t, "b.csv", csvOf(t, c.OtherColumns, nil))
-				cfg.Inputs = append(cfg.Inputs, "b.csv")
+			cfg.Out, cfg.AllowEmpty, cfg.AsOf = "out", true, asOf
+			for i, text := range c.Inputs(n%3 == 0) {
+				cfg.Inputs = append(cfg.Inputs, fmt.Sprintf("%d.csv", i))
+				write(t, cfg.Inputs[i], text)
 			}
 			if n%2 == 1 {
 				cfg.ReportOrder = report.InputOrder
@@ -196,13 +74,13 @@ func TestCampaignCases(t *testing.T) {
 				return
 			}
 			must(t, err)
-			c.check(t, cfg, result)
+			checkCase(t, &c, cfg, result)
 		})
 	}
 }
 
-// check compares what a run has written with the case.
-func (c *campaignCase) check(t *testing.T, cfg pipeline.Config, result *pipeline.Result) {
+// checkCase compares what a run has written with the case.
+func checkCase(t *testing.T, c *campaigntest.Case, cfg pipeline.Config, result *pipeline.Result) {
 	m, _, err := manifest.ReadDir(result.Out)
 	must(t, err)
 	e := &c.Expect
@@ -221,9 +99,9 @@ func (c *campaignCase) check(t *testing.T, cfg pipeline.Config, result *pipeline
 	if want := (manifest.Counts{Read: e.Counts.Read, Created: e.Counts.Created, Duplicate: e.Counts.Duplicate, Rejected: e.Counts.Rejected}); m.Counts != want || m.Inputs[0].Records != e.Counts.Records {
 		t.Errorf("counts %+v of %d records, want %+v", m.Counts, m.Inputs[0].Records, want)
 	}
-	c.checkRejects(t, result.Out)
+	checkRejects(t, c, result.Out)
 	if len(m.Files) > 1 {
-		c.checkMapping(t, cfg.Campaign)
+		checkMapping(t, c, cfg.Campaign)
 	}
 	for _, inputs := range [][]string{nil, cfg.Inputs} {
 		found, err := verify.Run(context.Background(), verify.Config{Dir: result.Out, Inputs: inputs})
@@ -234,7 +112,7 @@ func (c *campaignCase) check(t *testing.T, cfg pipeline.Config, result *pipeline
 	}
 }
 
-func (c *campaignCase) checkRejects(t *testing.T, out string) {
+func checkRejects(t *testing.T, c *campaigntest.Case, out string) {
 	got := map[string]string{}
 	for _, r := range records(t, read(t, out+"/rejects.csv")) {
 		got[r["row"]] = r["reason"]
@@ -259,12 +137,12 @@ func number(t *testing.T, text string) int64 {
 	return n
 }
 
-func (c *campaignCase) checkMapping(t *testing.T, p *campaign.Plan) {
-	rows := map[int64][]campaignVariant{}
+func checkMapping(t *testing.T, c *campaigntest.Case, p *campaign.Plan) {
+	rows := map[int64][]campaigntest.Variant{}
 	own := report.Columns{Campaign: p.Names()}
 	added := own.Added()
 	for _, r := range records(t, read(t, "out/mapping.csv")) {
-		v := campaignVariant{Variant: number(t, r["variant"]), URL: r["original_url"], Canonical: r["canonical_url"], Code: r["short_code"], Values: map[string]string{}}
+		v := campaigntest.Variant{Variant: number(t, r["variant"]), URL: r["original_url"], Canonical: r["canonical_url"], Code: r["short_code"], Values: map[string]string{}}
 		for i, name := range p.Names() {
 			if value := r[added[i+2].Name]; value != "" {
 				v.Values[name] = value
@@ -274,24 +152,9 @@ func (c *campaignCase) checkMapping(t *testing.T, p *campaign.Plan) {
 	}
 	for n, want := range c.Expect.Rows {
 		got := rows[int64(n+1)]
-		slices.SortFunc(got, func(a, b campaignVariant) int { return int(a.Variant - b.Variant) })
-		if want.Count > 0 {
-			sum := sha256.New()
-			for _, x := range got {
-				fmt.Fprintf(sum, "%d %s %s\n", x.Variant, x.Canonical, x.Code)
-			}
-			if fmt.Sprintf("%x", sum.Sum(nil)) != want.SHA256 {
-				t.Errorf("row %d: other variants", n+1)
-			}
-			continue
-		}
-		if !slices.EqualFunc(got, want.Variants, func(a, b campaignVariant) bool {
-			if b.URLBase64 != nil {
-				b.URL = string(b.URLBase64)
-			}
-			return a.Variant == b.Variant && a.URL == b.URL && a.Canonical == b.Canonical && a.Code == b.Code && maps.Equal(a.Values, b.Values)
-		}) {
-			t.Errorf("row %d: %+v, want %+v", n+1, got, want.Variants)
+		slices.SortFunc(got, func(a, b campaigntest.Variant) int { return int(a.Variant - b.Variant) })
+		if what := want.Difference(got); what != "" {
+			t.Errorf("row %d: %s", n+1, what)
 		}
 	}
 }
