@@ -890,7 +890,7 @@ func (j *job) writeRejects(ctx context.Context, settled *settle.Settlement) (sum
 
 // rejected returns the row of a reject.
 func (j *job) rejected(r *outcome.Reject) PreviewRow {
-	row := PreviewRow{Source: manifest.Text(r.Source), Row: r.Row, URL: beginning(r.Raw), Outcome: "rejected", Reason: r.Reason, Detail: r.Detail}
+	row := PreviewRow{Source: manifest.Text(r.Source), Row: r.Row, Variant: int64(r.Variant), URL: beginning(r.Raw), Outcome: "rejected", Reason: r.Reason, Detail: r.Detail}
 	if r.Raw != nil {
 		return row
 	}

@@ -19,6 +19,7 @@ import (
 
 	"github.com/linkforge/bulk/codegen"
 	"github.com/linkforge/bulk/pipeline"
+	"github.com/linkforge/bulk/pipeline/campaign/campaigntest"
 	"github.com/linkforge/bulk/pipeline/legacy"
 	"github.com/linkforge/bulk/pipeline/outcome"
 	"github.com/linkforge/bulk/pipeline/report"
@@ -35,8 +36,8 @@ import (
 //
 // A new feature joins in one of two ways. If it is an operation, it is a method of sequence that does it
 // to the store and to the world, and an entry of sequenceOps. If it is an option of runs, it is a field of
-// turn, which sequence.draw draws, turn.config passes on and the model obeys, as it does --revive; campaigns join at
-// settler.compareRows or speak. What belongs to a workspace, such as that it folds case, is part of the
+// turn, which sequence.draw draws, turn.config passes on and the model obeys, as it does --revive. A campaign is one:
+// its plain run is that of turn.items. What belongs to a workspace, such as that it folds case, is part of the
 // world.
 //
 // BULK_SEQUENCES is how many sequences are done on SQLite; a tenth of them is done on PostgreSQL.
@@ -209,14 +210,38 @@ func (s *sequence) draw() *turn {
 	for range rapid.SampledFrom([]int{8, 3, 1, 40}).Draw(s.rt, "rows") {
 		t.rows = append(t.rows, s.drawRow())
 	}
+	if t.mode == legacy.Off && !t.ends && rapid.IntRange(0, 2).Draw(s.rt, "campaign") > 0 {
+		t.campaign = s.drawCampaign()
+	}
 	return t
+}
+
+// campaigns are plans that a turn may have: values from cells, some of which are empty; values that are equal by cells
+// or when they are lower; sets that overlap, which a cell or the workspace chooses.
+var campaigns = []campaigntest.Model{
+	{Parameters: map[string][]string{"c": {"x", "y"}}},
+	{Parameters: map[string][]string{"c": {"x", "{note}", "X", "y"}, "d": {"{team}-{kind}", "{team}"}}, Lower: true},
+	{Parameters: map[string][]string{"d": {"{team}", "demo", "{note}"}}, Sets: map[string][]map[string][]string{
+		"demo": {{"a": {"1"}, "b": {"2", "{note}"}}, {"a": {"1", "2"}}, {"b": {"{note}"}}}, "red": {{"a": {"2"}, "b": {"{kind}"}}},
+	}, Use: "{team}"},
+	{Sets: map[string][]map[string][]string{"link": {{"a": {"x", "{team}"}}}, "alias": {{"a": {"x"}, "b": {"{note}", "{kind}"}}}}, Use: "{kind}"},
+	{Sets: map[string][]map[string][]string{"s": {{"a": {"{note}", "{kind}"}}, {"a": {"X"}}}, "t": {{"a": {"x"}, "b": {"{note}"}}}}, Lower: true},
+}
+
+// drawCampaign draws a plan. Now and then it is one with which links are as those of plain rows.
+func (s *sequence) drawCampaign() *campaigntest.Model {
+	m := &campaigns[rapid.IntRange(0, len(campaigns)-1).Draw(s.rt, "plan")]
+	if rapid.IntRange(0, 5).Draw(s.rt, "mostly lacking") == 0 {
+		m = &campaigntest.Model{Parameters: map[string][]string{"a": {"{note}"}}}
+	}
+	return m
 }
 
 // drawRow draws a row. Its cells may be looked at or not.
 func (s *sequence) drawRow() (r turnRow) {
 	day := func(n int) string { return s.at.AddDate(0, 0, n).Format(time.RFC3339) }
 	url := rapid.SampledFrom(s.urls).Draw(s.rt, "url")
-	r.url = strings.Replace(url, "http:", s.pick("written", "http:", "HTTP:"), 1) + s.pick("fragment", "", "", "#x")
+	r.url = strings.Replace(url, "http:", s.pick("written", "http:", "HTTP:"), 1) + s.pick("fragment", "", "", "#x", "?a=2", "?A=old&c=y#x")
 	if rapid.IntRange(0, 30).Draw(s.rt, "bad") == 30 {
 		r.url = "ftp://example.com/"
 	}
@@ -289,7 +314,11 @@ func (s *sequence) turn(t *turn) {
 	if rapid.Bool().Draw(s.rt, "spill") {
 		cfg.SpillAt(1)
 	}
+	t.expand()
 	t.ruled = t.flags != nil || s.flagged(t)
+	if t.campaign != nil {
+		s.note("campaign\n%s", t.campaign.File())
+	}
 	s.note("run %q, rules %+v, %v, %s, retries %d, ruled %t, as of %s:\n%s", t.mode, t.flags, t.onDrift, t.conflict, t.retries, t.ruled, t.asOf, t.csv())
 	s.t.Chdir(s.t.TempDir())
 	write(s.t, t.source, t.csv())
@@ -358,8 +387,8 @@ func (s *sequence) flagged(t *turn) bool {
 	defer session.Close()
 	has, err := session.Rules(context.Background(), nil)
 	must(s.t, err)
-	return slices.ContainsFunc(t.rows, func(r turnRow) bool {
-		return has[r.workspace] && !strings.HasPrefix(r.url, "ftp:")
+	return slices.ContainsFunc(t.items, func(i item) bool {
+		return has[i.workspace] && !strings.HasPrefix(i.url, "ftp:") && i.reason == ""
 	})
 }
 
@@ -382,11 +411,16 @@ func (s *sequence) runs(w *world, t *turn, cfg pipeline.Config, preview *pipelin
 		}
 		return nil
 	}
-	got := make([]turned, len(t.rows))
+	got := make([]turned, len(t.items))
 	at := func(r map[string]string) *turned {
-		n, err := strconv.Atoi(r["row"])
+		row, err := strconv.Atoi(r["row"])
 		must(s.t, err)
-		return &got[n-1]
+		variant, _ := strconv.Atoi(r["variant"])
+		if r["reason"] != "" && t.campaign != nil {
+			number, _ := outcome.CutVariant(r["detail"])
+			variant = int(number)
+		}
+		return &got[s.item(t, row, variant)]
 	}
 	for _, r := range records(s.t, read(s.t, filepath.Join(result.Out, "mapping.csv"))) {
 		*at(r) = turned{outcome: r["outcome"], change: r["change"], code: r["short_code"], salt: r["salt"], kind: r["kind"], linkCode: r["link_code"]}
@@ -396,7 +430,7 @@ func (s *sequence) runs(w *world, t *turn, cfg pipeline.Config, preview *pipelin
 			_, at(r).owner, _ = strings.Cut(r["detail"], " belongs to ")
 		}
 	}
-	c := sink.Counts{Read: int64(len(t.rows))}
+	c := sink.Counts{Read: int64(len(t.items))}
 	for i := range want {
 		if !t.mode.Keeps() {
 			want[i].kind = got[i].kind // a cell of the input, if there is one
@@ -410,7 +444,7 @@ func (s *sequence) runs(w *world, t *turn, cfg pipeline.Config, preview *pipelin
 		*map[string]*int64{"": &c.Rejected, "created": &c.Created, "existing": &c.Existing, "duplicate": &c.Duplicate}[want[i].outcome]++
 	}
 	for _, r := range preview.First {
-		if w := want[r.Row-1]; r.Outcome != cmp.Or(w.outcome, "rejected") || r.Reason != w.reason || string(r.Code) != w.code || r.Change != w.change {
+		if w := want[s.item(t, int(r.Row), int(r.Variant))]; r.Outcome != cmp.Or(w.outcome, "rejected") || r.Reason != w.reason || string(r.Code) != w.code || r.Change != w.change {
 			s.fail("preview of row %d: %+v, want %+v", r.Row, r, w)
 		}
 	}
@@ -425,6 +459,15 @@ func (s *sequence) runs(w *world, t *turn, cfg pipeline.Config, preview *pipelin
 		s.fail("collisions\n%s\nwant\n%s", strings.Join(lines, "\n"), strings.Join(collisions, "\n"))
 	}
 	return result
+}
+
+// item returns the index of an item of a turn.
+func (s *sequence) item(t *turn, row, variant int) int {
+	i := slices.IndexFunc(t.items, func(i item) bool { return i.row == row && i.variant == variant })
+	if i < 0 {
+		s.fail("there is variant %d of row %d", variant, row)
+	}
+	return i
 }
 
 // verify finds nothing wrong with a run; if it is the last thing that was done, nothing has changed since.

@@ -13,6 +13,8 @@ import (
 	"github.com/linkforge/bulk/canon"
 	"github.com/linkforge/bulk/codegen"
 	"github.com/linkforge/bulk/pipeline"
+	"github.com/linkforge/bulk/pipeline/campaign"
+	"github.com/linkforge/bulk/pipeline/campaign/campaigntest"
 	"github.com/linkforge/bulk/pipeline/legacy"
 	"github.com/linkforge/bulk/pipeline/outcome"
 	"github.com/linkforge/bulk/pipeline/rules"
@@ -57,6 +59,8 @@ type turn struct {
 	retries  int
 	source   string
 	rows     []turnRow
+	campaign *campaigntest.Model // nil: a row is one link
+	items    []item              // of the rows, once the turn is done
 }
 
 // A turnRow is a row of the input.
@@ -65,6 +69,40 @@ type turnRow struct {
 	params                     [rules.ColumnCount]string // cells, the reference too
 	note, more                 string
 	written                    string // the code as it was written, where the world folds case
+}
+
+// An item is what a run takes for a row: a row of the input or, of a campaign, a variant of one.
+type item struct {
+	turnRow
+	row, variant int    // from 1; variant 0: it is the row
+	reason       string // why the row is rejected as a whole; "": it is not
+}
+
+// expand makes the items of the rows. Of a campaign a row is rejected as a whole, by what rejects its first variant.
+func (t *turn) expand() {
+	t.items = nil
+	for n, r := range t.rows {
+		if t.campaign == nil {
+			t.items = append(t.items, item{turnRow: r, row: n + 1})
+			continue
+		}
+		variants, bad := t.campaign.Expand(r.url, map[string]string{"note": r.note, "team": r.workspace, "kind": r.kind})
+		if bad != "" {
+			t.items = append(t.items, item{turnRow: r, row: n + 1, reason: outcome.BadCampaign})
+			continue
+		}
+		for _, v := range variants {
+			i := item{turnRow: r, row: n + 1, variant: int(v.Variant)}
+			i.url = v.URL
+			if t.items = append(t.items, i); v.URL == variants[0].URL {
+				if _, reason := t.read(len(t.items) - 1); reason != "" {
+					i.variant, i.reason = 0, reason
+					t.items[len(t.items)-1] = i
+					break
+				}
+			}
+		}
+	}
 }
 
 // A turned is what becomes of a row.
@@ -113,7 +151,10 @@ func compareIdentities(a, b identity) int {
 
 // read reads a row, or says why it is rejected.
 func (t *turn) read(n int) (a *asked, reason string) {
-	a = &asked{turnRow: &t.rows[n], number: n}
+	if t.items[n].reason != "" {
+		return nil, t.items[n].reason
+	}
+	a = &asked{turnRow: &t.items[n].turnRow, number: n}
 	url, err := canon.Profile{}.Append(nil, []byte(a.turnRow.url))
 	if err != nil {
 		return nil, string(err.(canon.Reason))
@@ -135,7 +176,7 @@ func (t *turn) read(n int) (a *asked, reason string) {
 		return nil, rules.BadParameter
 	}
 	if flags.Identity == rules.ByRow {
-		a.Ref = rules.AppendRef(nil, a.Ref, t.source, int64(n+1))
+		a.Ref = rules.AppendRef(nil, a.Ref, t.source, int64(t.items[n].row))
 	}
 	a.parts = string(flags.Identity.AppendParts(nil, &a.Params))
 	return a, ""
@@ -144,9 +185,9 @@ func (t *turn) read(n int) (a *asked, reason string) {
 // run does a run. It returns what becomes of each row and the collisions; not ok: the run stores
 // nothing, since every row is rejected or a code is another URL's and that shall not be.
 func (w *world) run(t *turn) (got []turned, collisions []string, ok bool) {
-	got = make([]turned, len(t.rows))
+	got = make([]turned, len(t.items))
 	before, byWorkspace := w.clone(), map[string][]*asked{}
-	for n := range t.rows {
+	for n := range t.items {
 		a, reason := t.read(n)
 		if a != nil && w.scheme.Fold {
 			row := *a.turnRow
@@ -598,6 +639,12 @@ func (t *turn) config(w *world) pipeline.Config {
 	}
 	if t.mode != legacy.Off {
 		cfg.Source.CodeColumn, cfg.Source.Map = "code", map[string]string{"kind": "kind"}
+	}
+	if t.campaign != nil {
+		var err error
+		if cfg.Campaign, err = campaign.Parse(nil, "c.yaml", []byte(t.campaign.File()), campaign.DefaultMost); err != nil {
+			panic(err)
+		}
 	}
 	if t.mode.Keeps() {
 		cfg.OnConflict = t.conflict

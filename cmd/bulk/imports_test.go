@@ -18,33 +18,6 @@ const module = "github.com/linkforge/bulk/"
 // layers lists, for each package, what of this module it may import, from the bottom up.
 // Values flow one way: cmd, pipeline, the stages emit, remove, settle and intake, then what they use.
 var layers = map[string][]string{
-<<<<<<< HEAD
-	"canon":                  {},
-	"codegen":                {},
-	"pipeline/assign":        {}, // also for use in a distributed runner
-	"pipeline/fsys":          {},
-	"pipeline/fsys/fsystest": {"pipeline/fsys"},
-	"pipeline/outcome":       {"pipeline/legacy"},
-	"pipeline/legacy":        {},                // knows no URL
-	"pipeline/columnar":      {},                // what source must know of hostile files
-	"pipeline/extsort":       {"pipeline/fsys"}, // knows no URL
-	"pipeline/packed":        {},
-	"pipeline/profile":       {"codegen"},
-	"pipeline/attrs":         {"canon", "pipeline/profile"}, // of canon how bytes become text
-	"pipeline/hygiene":       {"canon", "pipeline/legacy", "pipeline/profile"},
-	"pipeline/rules":         {"pipeline/outcome", "pipeline/profile"},
-	"pipeline/columns":       {"canon", "codegen", "pipeline/profile"}, // of canon how bytes become text
-	"pipeline/campaign":      {"canon"},                     // also for use in a distributed runner
-	"pipeline/source":        {"pipeline/columnar", "pipeline/columns", "pipeline/fsys", "pipeline/profile"},
-	"pipeline/along":         {"pipeline/attrs", "pipeline/columns", "pipeline/hygiene", "pipeline/manifest", "pipeline/profile", "pipeline/record", "pipeline/terms"},
-	"pipeline/judge":         {"pipeline/campaign", "canon", "codegen", "pipeline/hygiene", "pipeline/legacy", "pipeline/outcome", "pipeline/rules"}, // also for use in a distributed runner
-	"pipeline/terms":         {"pipeline/campaign", "canon", "pipeline/hygiene", "pipeline/judge", "pipeline/legacy", "pipeline/manifest", "pipeline/rules"},
-	"pipeline/manifest":      {"pipeline/fsys"},
-	"pipeline/outdir":        {"pipeline/fsys", "pipeline/manifest"},
-	"pipeline/report":        {"canon", "codegen", "pipeline/legacy", "pipeline/outcome", "pipeline/rules", "pipeline/terms"},
-	"pipeline/readback":      {"canon", "pipeline/columns", "pipeline/fsys", "pipeline/outcome", "pipeline/report", "pipeline/source"},
-	"pipeline/record":        {"codegen", "pipeline/legacy", "pipeline/outcome", "pipeline/packed", "pipeline/rules"}, // also for use in a distributed runner
-=======
 	"canon":                          {},
 	"codegen":                        {},
 	"pipeline/assign":                {}, // also for use in a distributed runner
@@ -55,12 +28,12 @@ var layers = map[string][]string{
 	"pipeline/columnar":              {},                // what source must know of hostile files
 	"pipeline/extsort":               {"pipeline/fsys"}, // knows no URL
 	"pipeline/packed":                {},
-	"pipeline/profile":               {},
+	"pipeline/profile":               {"codegen"},
 	"pipeline/attrs":                 {"canon", "pipeline/profile"}, // of canon how bytes become text
 	"pipeline/hygiene":               {"canon", "pipeline/legacy", "pipeline/profile"},
 	"pipeline/rules":                 {"pipeline/outcome", "pipeline/profile"},
-	"pipeline/columns":               {"canon", "pipeline/profile"}, // of canon how bytes become text
-	"pipeline/campaign":              {"canon"},                     // also for use in a distributed runner
+	"pipeline/columns":               {"canon", "codegen", "pipeline/profile"}, // of canon how bytes become text
+	"pipeline/campaign":              {"canon"},                                // also for use in a distributed runner
 	"pipeline/campaign/campaigntest": {},
 	"pipeline/source":                {"pipeline/columnar", "pipeline/columns", "pipeline/fsys", "pipeline/profile"},
 	"pipeline/along":                 {"pipeline/attrs", "pipeline/columns", "pipeline/hygiene", "pipeline/manifest", "pipeline/profile", "pipeline/record", "pipeline/terms"},
@@ -68,10 +41,9 @@ var layers = map[string][]string{
 	"pipeline/terms":                 {"pipeline/campaign", "canon", "pipeline/hygiene", "pipeline/judge", "pipeline/legacy", "pipeline/manifest", "pipeline/rules"},
 	"pipeline/manifest":              {"pipeline/fsys"},
 	"pipeline/outdir":                {"pipeline/fsys", "pipeline/manifest"},
-	"pipeline/report":                {"canon", "pipeline/legacy", "pipeline/outcome", "pipeline/rules", "pipeline/terms"},
+	"pipeline/report":                {"canon", "codegen", "pipeline/legacy", "pipeline/outcome", "pipeline/rules", "pipeline/terms"},
 	"pipeline/readback":              {"canon", "pipeline/columns", "pipeline/fsys", "pipeline/outcome", "pipeline/report", "pipeline/source"},
 	"pipeline/record":                {"codegen", "pipeline/legacy", "pipeline/outcome", "pipeline/packed", "pipeline/rules"}, // also for use in a distributed runner
->>>>>>> 924c6e7 (Every case of the law of campaigns goes through run and preview)
 
 	"sink":                 {},
 	"sink/sqlite":          {"sink"},

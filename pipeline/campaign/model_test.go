@@ -2,154 +2,33 @@ package campaign_test
 
 import (
 	"bytes"
-	"fmt"
-	"maps"
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/linkforge/bulk/pipeline/campaign"
+	"github.com/linkforge/bulk/pipeline/campaign/campaigntest"
 	"pgregory.net/rapid"
 )
 
-// A model is a plan with sets in YAML's flow style, expanded in the slowest way: every combination
-// becomes a URL, and equal URLs are dropped.
-type model struct {
-	parameters map[string][]string
-	sets       map[string][]map[string][]string
-	use        string
-	lower      bool
-}
-
-func (m *model) file() string {
-	quote := func(s string) string { return `"` + s + `"` }
-	entry := func(e map[string][]string) string {
-		var parts []string
-		for name, values := range e {
-			var list []string
-			for _, v := range values {
-				list = append(list, quote(v))
-			}
-			parts = append(parts, name+": ["+strings.Join(list, ", ")+"]")
-		}
-		return "{" + strings.Join(parts, ", ") + "}"
-	}
-	text := fmt.Sprintf("lower: %v\n", m.lower)
-	if len(m.parameters) > 0 {
-		text += "parameters: " + entry(m.parameters) + "\n"
-	}
-	if len(m.sets) == 0 {
-		return text
-	}
-	var sets []string
-	for name, entries := range m.sets {
-		var list []string
-		for _, e := range entries {
-			list = append(list, entry(e))
-		}
-		sets = append(sets, name+": ["+strings.Join(list, ", ")+"]")
-	}
-	text += "sets: {" + strings.Join(sets, ", ") + "}\n"
-	if m.use != "" {
-		text += "use: " + quote(m.use) + "\n"
-	}
-	return text
-}
-
-// combinations returns those of an entry, the last name varying fastest.
-func combinations(e map[string][]string) []map[string]string {
-	all := []map[string]string{{}}
-	for _, name := range slices.Sorted(maps.Keys(e)) {
-		var next []map[string]string
-		for _, c := range all {
-			for _, v := range e[name] {
-				with := maps.Clone(c)
-				with[name] = v
-				next = append(next, with)
-			}
-		}
-		all = next
-	}
-	return all
-}
-
-// expand returns lines of number and URL, or the parameter that is wrong.
-func (m *model) expand(url string, cells map[string]string) (lines []string, bad string) {
-	put := func(s string) (string, bool) {
-		empty := false
-		for column, cell := range cells {
-			empty = empty || cell == "" && strings.Contains(s, "{"+column+"}")
-			s = strings.ReplaceAll(s, "{"+column+"}", cell)
-		}
-		if m.lower {
-			s = strings.ToLower(s)
-		}
-		return s, empty
-	}
-	seen := map[string]bool{}
-	number := 0
-	each := func(own map[string]string, used bool) {
-		for _, common := range combinations(m.parameters) {
-			number++
-			all := maps.Clone(common)
-			maps.Copy(all, own)
-			var pieces []string
-			for _, name := range slices.Sorted(maps.Keys(all)) {
-				value, empty := put(all[name])
-				switch {
-				case !used:
-				case empty && (all[name][0] != '{' || strings.Count(all[name], "{") > 1 || !strings.HasSuffix(all[name], "}")):
-					if bad == "" {
-						bad = name
-					}
-				case !empty:
-					pieces = append(pieces, name+"="+value)
-				}
-			}
-			made := url
-			if len(pieces) > 0 {
-				made += "?" + strings.Join(pieces, "&")
-			}
-			if used && !seen[made] {
-				seen[made] = true
-				lines = append(lines, fmt.Sprint(number, " ", made))
-			}
-		}
-	}
-	if len(m.sets) == 0 {
-		each(nil, true)
-		return lines, bad
-	}
-	use := cells[strings.Trim(m.use, "{}")]
-	for _, name := range slices.Sorted(maps.Keys(m.sets)) {
-		for _, e := range m.sets[name] {
-			for _, own := range combinations(e) {
-				each(own, m.use == "" || slices.Contains(strings.Split(use, ","), name))
-			}
-		}
-	}
-	return lines, bad
-}
-
 // drawModel draws a small plan, in which values are often equal.
-func drawModel(t *rapid.T) *model {
+func drawModel(t *rapid.T) *campaigntest.Model {
 	values := rapid.SliceOfN(rapid.SampledFrom([]string{"x", "y", "X", "{a}", "{b}", "{a}{b}", "x{a}"}), 1, 3)
 	entry := func(names ...string) map[string][]string {
 		return rapid.MapOfN(rapid.SampledFrom(names), values, 1, len(names)).Draw(t, "entry")
 	}
-	m := &model{lower: rapid.Bool().Draw(t, "lower")}
+	m := &campaigntest.Model{Lower: rapid.Bool().Draw(t, "lower")}
 	if rapid.Bool().Draw(t, "parameters") {
-		m.parameters = entry("b", "d")
+		m.Parameters = entry("b", "d")
 	}
-	if m.parameters == nil || rapid.Bool().Draw(t, "sets") {
-		m.sets = map[string][]map[string][]string{}
+	if m.Parameters == nil || rapid.Bool().Draw(t, "sets") {
+		m.Sets = map[string][]map[string][]string{}
 		for _, name := range []string{"s", "t", "u"}[:rapid.IntRange(1, 3).Draw(t, "count")] {
 			for range rapid.IntRange(1, 2).Draw(t, "entries") {
-				m.sets[name] = append(m.sets[name], entry("a", "c", "e"))
+				m.Sets[name] = append(m.Sets[name], entry("a", "c", "e"))
 			}
 		}
 		if rapid.Bool().Draw(t, "use") {
-			m.use = "{u}"
+			m.Use = "{u}"
 		}
 	}
 	return m
@@ -158,7 +37,7 @@ func drawModel(t *rapid.T) *model {
 func TestModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := drawModel(t)
-		p, err := campaign.Parse(nil, "c.yaml", []byte(m.file()), campaign.MaxMost)
+		p, err := campaign.Parse(nil, "c.yaml", []byte(m.File()), campaign.MaxMost)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -169,14 +48,14 @@ func TestModel(t *testing.T) {
 			t.Fatal(err)
 		}
 		for range 4 {
-			used := rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"s", "t", "u"}[:max(1, len(m.sets))]), min(1, len(m.sets)), -1, rapid.ID).Draw(t, "used")
+			used := rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"s", "t", "u"}[:max(1, len(m.Sets))]), min(1, len(m.Sets)), -1, rapid.ID).Draw(t, "used")
 			cell := rapid.SampledFrom([]string{"x", "Y", "z", ""})
 			cells := map[string]string{"a": cell.Draw(t, "a"), "b": cell.Draw(t, "b"), "u": strings.Join(used, ",")}
-			want, bad := m.expand("https://h.example/p", cells)
+			want, bad := m.Expand("https://h.example/p", cells)
 			f := row.Make(columns, []byte("https://h.example/p"), func(c int) []byte { return []byte(cells[names[c]]) })
 			if bad != "" || f != nil {
 				if f == nil || f.Parameter != bad {
-					t.Fatalf("%s\nfault %v, want %q", m.file(), f, bad)
+					t.Fatalf("%s\nfault %v, want %q", m.File(), f, bad)
 				}
 				continue
 			}
@@ -186,14 +65,14 @@ func TestModel(t *testing.T) {
 }
 
 // checkWalk compares the variants of a row with those of the model, twice.
-func checkWalk(t *rapid.T, m *model, p *campaign.Plan, row *campaign.Row, want []string) {
+func checkWalk(t *rapid.T, m *campaigntest.Model, p *campaign.Plan, row *campaign.Row, want []campaigntest.Variant) {
 	longest, bare, hasBare := row.AppendExtremes(nil, nil)
 	for range 2 {
-		var got []string
+		var got []campaigntest.Variant
 		sawBare := false
 		for row.Next() {
 			url := row.AppendURL(nil)
-			got = append(got, fmt.Sprint(row.Number(), " ", string(url)))
+			got = append(got, campaigntest.Variant{Variant: row.Number(), URL: string(url), Values: map[string]string{}})
 			if len(url) > len(longest) {
 				t.Fatalf("%s is longer than %s", url, longest)
 			}
@@ -202,9 +81,15 @@ func checkWalk(t *rapid.T, m *model, p *campaign.Plan, row *campaign.Row, want [
 			if !bytes.Equal(p.NewRow().URLOf([]byte("https://h.example/p?"+p.Names()[0]+"=1"), values), url) || p.CheckVariant(row.Number(), values) != "" {
 				t.Fatalf("%s does not check", url)
 			}
+			for i, value := range values {
+				if value != nil {
+					got[len(got)-1].Values[p.Names()[i]] = string(value)
+				}
+			}
 		}
-		if !slices.Equal(got, want) || sawBare != hasBare {
-			t.Fatalf("%s\ngot  %q\nwant %q; bare %v", m.file(), got, want, hasBare)
+		expected := campaigntest.Row{Variants: want}
+		if what := expected.Difference(got); what != "" || sawBare != hasBare {
+			t.Fatalf("%s\n%s; bare %v", m.File(), what, hasBare)
 		}
 		row.Rewind()
 	}
