@@ -347,10 +347,14 @@ func (s *sequence) turn(t *turn) {
 			s.fail("a dry run changes the store")
 		}
 	}
+	if rapid.IntRange(0, 3).Draw(s.rt, "ended") == 0 {
+		cfg.Store = endedAfter(s.store.Store, int64(rapid.IntRange(1, 6).Draw(s.rt, "parts")))
+	}
 	result := s.runs(s.world, t, cfg, preview)
 	if result == nil {
 		return
 	}
+	cfg.Store = s.store.Store
 	dir, err := filepath.Abs(result.Out)
 	must(s.t, err)
 	s.verify(dir, []string{t.source}, true)
@@ -380,6 +384,14 @@ func (s *sequence) fold(t *turn) bool {
 	return !slices.ContainsFunc(t.rows, func(r turnRow) bool { return !set[r.workspace].Fold })
 }
 
+var errEnded = errors.New("ended")
+
+// endedAfter returns a store that commits two links at a time and fails once so many parts are committed.
+func endedAfter(store sink.Store, parts int64) sink.Store {
+	fail := func() error { return errEnded }
+	return &committing{store, map[string]*countdown{"after": newCountdown(0, fail), "chunk": newCountdown(parts, fail)}, 2}
+}
+
 // flagged reports whether a workspace of the rows is flagged as one that may have links with rules.
 func (s *sequence) flagged(t *turn) bool {
 	session, err := s.store.Peek(context.Background())
@@ -398,6 +410,13 @@ func (s *sequence) runs(w *world, t *turn, cfg pipeline.Config, preview *pipelin
 	links := len(w.links)
 	want, collisions, ok := w.run(t)
 	result, err := pipeline.Run(context.Background(), cfg)
+	if errors.Is(err, errEnded) {
+		s.note("it ended while links were stored, and was resumed")
+		cfg.Store = s.store.Store
+		if result, err = pipeline.Run(context.Background(), cfg); !result.Resumed {
+			s.fail("the run is not resumed: %v", err)
+		}
+	}
 	refused, isRefused := errors.AsType[*pipeline.TooManyRejectsError](err)
 	if err != nil && !isRefused || ok == isRefused || (preview.Refused == nil) != ok {
 		s.fail("dry %t: %v, preview %v, stores something: %t", cfg.DryRun, err, preview.Refused, ok)
