@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/linkforge/bulk/canon"
+	"github.com/linkforge/bulk/pipeline/campaign"
 	"github.com/linkforge/bulk/pipeline/hygiene"
 	"github.com/linkforge/bulk/pipeline/intake"
 	"github.com/linkforge/bulk/pipeline/judge"
@@ -81,6 +82,18 @@ func describeCampaign(rows *intake.Rows) *manifest.Campaign {
 		return nil
 	}
 	return &manifest.Campaign{Combinations: rows.Campaign.Combinations(), Expanded: rows.Expanded, Tagged: rows.Tagged.Rows}
+}
+
+// linksByValue tells how many links the values of the parameters of a campaign have.
+func linksByValue(values []campaign.Values) (list []manifest.LinksByValue) {
+	for _, v := range values {
+		of := manifest.LinksByValue{Parameter: v.Name, Values: v.Count, AtLeast: v.More, Links: []manifest.ValueLinks{}}
+		for _, most := range v.Most {
+			of.Links = append(of.Links, manifest.ValueLinks{Value: manifest.Text(most.Value), Links: most.Links})
+		}
+		list = append(list, of)
+	}
+	return list
 }
 
 // describeNumbers tells of the numbers that the run has; nil: the scheme has no counter.

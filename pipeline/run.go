@@ -52,16 +52,17 @@ type Result struct {
 	Changes       map[string]int64        // of these, by how their URLs were changed
 	MergedDiffers *manifest.MergedDiffers // also in the manifest; nil: none
 
-	Legacy       *manifest.Legacy    // also in the manifest; nil: legacy codes were not looked at
-	LinksCreated int64               // with aliases
-	Migration    *manifest.Migration // also in the manifest; nil: it was not looked at
-	Stays        map[string]int64    // links that exist and keep what they have although rows say something else, by the change of these
-	Nones        int64               // accepted rows whose expiry or use limit is a word for none, such as null or 0
-	BlankRows    int64               // records of the inputs that are no rows; also in the manifest
-	Dates        int64               // accepted rows whose expiry is a date without a time: 00:00 UTC of that day
-	Rules        *manifest.Rules     // also in the manifest; nil: there are no link rules
-	Numbers      *manifest.Numbers   // also in the manifest; nil: the scheme has no counter
-	Campaign     *manifest.Campaign  // also in the manifest; nil: a row is one link
+	Legacy       *manifest.Legacy        // also in the manifest; nil: legacy codes were not looked at
+	LinksCreated int64                   // with aliases
+	Migration    *manifest.Migration     // also in the manifest; nil: it was not looked at
+	Stays        map[string]int64        // links that exist and keep what they have although rows say something else, by the change of these
+	Nones        int64                   // accepted rows whose expiry or use limit is a word for none, such as null or 0
+	BlankRows    int64                   // records of the inputs that are no rows; also in the manifest
+	Dates        int64                   // accepted rows whose expiry is a date without a time: 00:00 UTC of that day
+	Rules        *manifest.Rules         // also in the manifest; nil: there are no link rules
+	Numbers      *manifest.Numbers       // also in the manifest; nil: the scheme has no counter
+	Campaign     *manifest.Campaign      // also in the manifest; nil: a row is one link
+	LinksByValue []manifest.LinksByValue // of a campaign, by parameter; nil: there is no mapping
 }
 
 // Run does the whole job. The result is valid, as far as the run got, also with an error.
@@ -705,7 +706,7 @@ func (j *job) deliver(ctx context.Context, session sink.Session, entry sink.Run,
 			return err
 		}
 	}
-	j.result.MergedDiffers = written.Merged
+	j.result.MergedDiffers, j.result.LinksByValue = written.Merged, linksByValue(written.Values)
 	if _, err := j.account(ctx, &entry, settled, written, files); err != nil {
 		return err
 	}
@@ -943,7 +944,7 @@ func (j *job) writeTimings(entry sink.Run) error {
 		GC: collected(), Stages: append(j.meter.stages, j.meter.finished(now, j.out.dir.Files())...),
 	}
 	r := &j.result
-	t.Told = manifest.Told{Workspaces: few(r.Workspaces), NewWorkspaces: few(r.Fresh), Rewritten: r.Rewritten, RewrittenBy: r.Changes, Unchanged: r.Stays, Dates: r.Dates, Nones: r.Nones}
+	t.Told = manifest.Told{Workspaces: few(r.Workspaces), NewWorkspaces: few(r.Fresh), Rewritten: r.Rewritten, RewrittenBy: r.Changes, Unchanged: r.Stays, Dates: r.Dates, Nones: r.Nones, LinksByValue: r.LinksByValue}
 	if j.cfg.Store != nil {
 		t.Details = j.cfg.Store.Stats()
 	}

@@ -347,7 +347,7 @@ func (s *sequence) turn(t *turn) {
 			s.fail("a dry run changes the store")
 		}
 	}
-	if rapid.IntRange(0, 3).Draw(s.rt, "ended") == 0 {
+	if !t.mode.Keeps() && rapid.IntRange(0, 3).Draw(s.rt, "ended") == 0 {
 		cfg.Store = endedAfter(s.store.Store, int64(rapid.IntRange(1, 6).Draw(s.rt, "parts")))
 	}
 	result := s.runs(s.world, t, cfg, preview)
@@ -449,6 +449,9 @@ func (s *sequence) runs(w *world, t *turn, cfg pipeline.Config, preview *pipelin
 			_, at(r).owner, _ = strings.Cut(r["detail"], " belongs to ")
 		}
 	}
+	if told, counted := s.byValue(t, result); !maps.EqualFunc(told, counted, maps.Equal) {
+		s.fail("links by value %v, the mapping has %v", told, counted)
+	}
 	c := sink.Counts{Read: int64(len(t.items))}
 	for i := range want {
 		if !t.mode.Keeps() {
@@ -478,6 +481,28 @@ func (s *sequence) runs(w *world, t *turn, cfg pipeline.Config, preview *pipelin
 		s.fail("collisions\n%s\nwant\n%s", strings.Join(lines, "\n"), strings.Join(collisions, "\n"))
 	}
 	return result
+}
+
+// byValue returns how many links each value of each parameter has, as a run says, and as its mapping does.
+func (s *sequence) byValue(t *turn, result *pipeline.Result) (told, counted map[string]map[string]int64) {
+	told, counted = map[string]map[string]int64{}, map[string]map[string]int64{}
+	for _, of := range result.LinksByValue {
+		told[of.Parameter], counted[of.Parameter] = map[string]int64{}, map[string]int64{}
+		for _, v := range of.Links {
+			told[of.Parameter][string(v.Value)] = v.Links
+		}
+	}
+	for _, r := range records(s.t, read(s.t, filepath.Join(result.Out, "mapping.csv"))) {
+		for name := range counted {
+			if value := r[name]; value != "" && r["outcome"] != outcome.Duplicate.String() {
+				counted[name][value]++
+			}
+		}
+	}
+	if (t.campaign != nil) != (len(told) > 0) {
+		s.fail("links by value: %v", told)
+	}
+	return told, counted
 }
 
 // item returns the index of an item of a turn.

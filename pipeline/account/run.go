@@ -32,9 +32,10 @@ type Run struct {
 	Workspaces, Fresh []string // of the accepted rows; those without links before
 	Rewritten         int64    // accepted rows whose URL is not as its canonical form
 	Changes           map[string]int64
-	Stays             map[string]int64 // links that keep what they have although rows say something else, by change
-	Nones             int64            // accepted rows whose expiry or use limit is a word for none
-	Dates             int64            // accepted rows whose expiry is a date without a time
+	Stays             map[string]int64        // links that keep what they have although rows say something else, by change
+	Nones             int64                   // accepted rows whose expiry or use limit is a word for none
+	LinksByValue      []manifest.LinksByValue // of a campaign
+	Dates             int64                   // accepted rows whose expiry is a date without a time
 
 	// What only the process knows.
 	Resumed, Repeated  bool
@@ -68,6 +69,7 @@ func OfDirectory(out string, m *manifest.Manifest, sha256 string, t *manifest.Ti
 		r.ID, r.Store, r.Took = t.RunID, t.Store, time.Duration(t.Seconds*float64(time.Second))
 		told := &t.Told
 		r.Workspaces, r.Fresh, r.Rewritten, r.Changes, r.Stays, r.Dates, r.Nones = told.Workspaces, told.NewWorkspaces, told.Rewritten, told.RewrittenBy, told.Unchanged, told.Dates, told.Nones
+		r.LinksByValue = told.LinksByValue
 	}
 	r.Stored = r.ID != 0
 	return r
@@ -88,6 +90,7 @@ func (r *Run) Account() *Account {
 		return a
 	}
 	a.add(r.campaign(nil)...)
+	a.add(r.linksByValue()...)
 	a.add(r.urls()...)
 	a.add(r.links()...)
 	if r.Legacy != nil {

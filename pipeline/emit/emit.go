@@ -15,6 +15,7 @@ import (
 	"sync/atomic"
 
 	"github.com/linkforge/bulk/canon"
+	"github.com/linkforge/bulk/pipeline/campaign"
 	"github.com/linkforge/bulk/pipeline/extsort"
 	"github.com/linkforge/bulk/pipeline/intake"
 	"github.com/linkforge/bulk/pipeline/manifest"
@@ -53,6 +54,7 @@ type Written struct {
 	Changes    rules.ChangeCounts // of the mapping, rows by change
 	Existing   rules.ChangeCounts // of these, rows that are outcome.Existing: links, by the change of the row that decides
 	Merged     *manifest.MergedDiffers
+	Values     []campaign.Values // links of the mapping by the values of parameters; nil: a row is one link
 }
 
 // Sorted writes mapping and collisions in the order of the sort, and loads the links if
@@ -254,6 +256,9 @@ func (e *emitter) run(ctx context.Context, from *extsort.Sorter, format func(*fo
 	}
 	digest := report.RowDigest{Columns: e.cfg.Columns}
 	for _, f := range formatters {
+		if first := formatters[0].tally; first != nil && f.tally != first {
+			first.Merge(f.tally)
+		}
 		digest.Merge(&f.digest)
 		for as, n := range f.counts {
 			w.Rows[as] += n
@@ -261,6 +266,9 @@ func (e *emitter) run(ctx context.Context, from *extsort.Sorter, format func(*fo
 		w.Aliases += f.aliases
 		w.Changes.Merge(&f.changes)
 		w.Existing.Merge(&f.existing)
+	}
+	if tally := formatters[0].tally; tally != nil {
+		w.Values = tally.Values()
 	}
 	w.Merged = merged(formatters)
 	w.Digest = digest.Sum()

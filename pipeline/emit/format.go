@@ -6,6 +6,7 @@ import (
 
 	"github.com/linkforge/bulk/canon"
 	"github.com/linkforge/bulk/codegen"
+	"github.com/linkforge/bulk/pipeline/campaign"
 	"github.com/linkforge/bulk/pipeline/extsort"
 	"github.com/linkforge/bulk/pipeline/intake"
 	"github.com/linkforge/bulk/pipeline/legacy"
@@ -35,11 +36,15 @@ type formatter struct {
 	changes  rules.ChangeCounts
 	existing rules.ChangeCounts
 	merged   merging
+	tally    *campaign.Tally // nil: a row is one link
 }
 
 func newFormatter(e *emitter) *formatter {
 	f := &formatter{e: e}
 	f.digest.Columns = e.cfg.Columns
+	if plan := e.rows.Campaign; plan != nil {
+		f.tally = plan.NewTally()
+	}
 	if e.links != nil {
 		f.links = e.links.NewWriter()
 	}
@@ -207,6 +212,9 @@ func (f *formatter) addVariant(in *intake.Inputs, r *record.Record) {
 	f.carried, row.InputURL = r.Variant(f.carried[:0], len(in.Carried))
 	row.Variant = int64(r.Place.Variant)
 	row.Values, f.values = in.Campaign.Values(row.Values[:0], f.values[:0], r.Original)
+	if row.Outcome != outcome.Duplicate {
+		f.tally.Add(row.Variant, row.Values)
+	}
 	if !f.e.cfg.NoCarry {
 		row.Carried = append(row.Carried[:0], f.carried...)
 	}

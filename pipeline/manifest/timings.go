@@ -34,6 +34,21 @@ type Told struct {
 	Unchanged     map[string]int64 `json:"links_unchanged,omitempty"`
 	Nones         int64            `json:"no_ends,omitempty"`            // accepted rows whose expiry or use limit is a word for none
 	Dates         int64            `json:"dates_without_time,omitempty"` // accepted rows whose expiry is a date without a time
+	LinksByValue  []LinksByValue   `json:"links_by_value,omitempty"`     // of a campaign, by parameter
+}
+
+// LinksByValue tells how many links, new ones and those that were there, the values of a parameter of a campaign have.
+type LinksByValue struct {
+	Parameter string       `json:"parameter"`
+	Values    int64        `json:"values"`             // different ones
+	AtLeast   bool         `json:"at_least,omitempty"` // there are more, which were not counted
+	Links     []ValueLinks `json:"links"`              // of the values with the most links
+}
+
+// ValueLinks is how many links have a value.
+type ValueLinks struct {
+	Value Text  `json:"value"` // at most the first 100 bytes
+	Links int64 `json:"links"`
 }
 
 // Stage is a part of the work:
