@@ -143,6 +143,32 @@ func checkPreview(t *testing.T, c *campaigntest.Case, code int, out, said string
 	}
 }
 
+// The help of a preview names all that it prints as JSON.
+func TestPreviewHelpNamesKeys(t *testing.T) {
+	t.Chdir(t.TempDir())
+	write(t, "", "a.csv", "url,code,expires_at\nhttps://example.com/,a,never\nhttps://example.com/#x,b,2030-01-01\n,,\nftp://a/,c,\n")
+	write(t, "", "c.yaml", "sets: {s: {a: b}}")
+	help, named := previewCommand(newUI(nil, nil)).Long, map[string]bool{}
+	for _, args := range [][]string{{"--expand-file", "c.yaml", "--max-rejects", "0"}, {"--legacy", "keep", "--hygiene", "ends=warn"}, {"--identity", "url"}} {
+		_, out, said := inProcess(t, append([]string{"preview", "a.csv", "-w", "w", "--json", "--db", "sqlite:links.db"}, args...)...)
+		var p map[string]json.RawMessage
+		if err := json.Unmarshal([]byte(out), &p); err != nil {
+			t.Fatalf("%v: %s", err, said)
+		}
+		for key := range p {
+			named[key] = true
+			if !regexp.MustCompile(`\b` + key + `\b`).MatchString(help) {
+				t.Errorf("the help does not name %s", key)
+			}
+		}
+	}
+	for _, key := range []string{"campaign", "sets", "blank_rows", "no_ends", "dates_without_time", "kinds_none", "refused"} {
+		if !named[key] {
+			t.Errorf("no preview has %s", key)
+		}
+	}
+}
+
 func caseCounts(c *campaigntest.Case) manifest.Counts {
 	e := c.Expect.Counts
 	return manifest.Counts{Read: e.Read, Created: e.Created, Duplicate: e.Duplicate, Rejected: e.Rejected}

@@ -42,8 +42,8 @@ that are about its output are accepted, and mean nothing here.
 ` + campaignHelp + `
 
 --json prints one object. inputs, counts, links_created, reasons,
-merged_differs, legacy, rules and migration are as in manifest.json, but
-migration has all kinds of --hygiene that columns and flags tell. These are
+merged_differs, legacy, rules, campaign and migration are as in manifest.json,
+but migration has all kinds of --hygiene that columns and flags tell. These are
 more:
   inputs      each has mapping (columns that are used), carried (the others) and
               learned (from where its profile is known)
@@ -58,6 +58,11 @@ more:
   links_unchanged     links that keep what they have although rows say something
                       else, by change
   dates_without_time  rows whose expiry is a date: it is 00:00 UTC of that day
+  no_ends             rows whose expiry or use limit is a word for none
+  blank_rows          rows that are skipped, since their cells are all empty
+  sets                combinations of each set of a campaign
+  kinds_none, kinds_not_looked_for  kinds of --hygiene that no link has, and
+                      those that no column or flag tells
   store, new_store, workspaces, new_workspaces
   exit_code   of the run; refused says why it would store nothing
   command     of the run
