@@ -1,7 +1,6 @@
 package main
 
 import (
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -60,14 +59,12 @@ func claim(a *account.Account, f *account.Fact) string {
 	return f.Name + ": " + oneLine(valueText(f))
 }
 
-var place = regexp.MustCompile(`\{[a-z0-9_]*\}`)
-
 // expand fills in the places of words: {} with the value of the fact, {key} with that of another.
 func expand(a *account.Account, f *account.Fact, words string) string {
-	return place.ReplaceAllStringFunc(words, func(key string) string {
+	return account.Fill(words, func(key string) string {
 		of := f
-		if key != "{}" {
-			of = a.Get(key[1 : len(key)-1])
+		if key != "" {
+			of = a.Get(key)
 		}
 		return oneLine(valueText(of))
 	})

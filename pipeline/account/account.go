@@ -125,19 +125,33 @@ func (a *Account) Get(key string) *Fact {
 func (a *Account) Mentioned() map[string]bool {
 	keys := map[string]bool{}
 	for i := range a.Facts {
-		for rest := a.Facts[i].Words; ; {
-			_, after, found := strings.Cut(rest, "{")
-			key, more, closed := strings.Cut(after, "}")
-			if !found || !closed {
-				break
-			}
-			if key != "" {
-				keys[key] = true
-			}
-			rest = more
+		Fill(a.Facts[i].Words, func(key string) string {
+			keys[key] = true
+			return ""
+		})
+	}
+	delete(keys, "")
+	return keys
+}
+
+// Fill fills in the places of words with the values of their keys; of {} the key is "".
+func Fill(words string, value func(key string) string) string {
+	var b strings.Builder
+	for {
+		before, after, opened := strings.Cut(words, "{")
+		b.WriteString(before)
+		if !opened {
+			return b.String()
+		}
+		key, rest, closed := strings.Cut(after, "}")
+		if closed && strings.Trim(key, "abcdefghijklmnopqrstuvwxyz0123456789_") == "" {
+			b.WriteString(value(key))
+			words = rest
+		} else {
+			b.WriteByte('{')
+			words = after
 		}
 	}
-	return keys
 }
 
 // Number writes a number for people: 3,520.

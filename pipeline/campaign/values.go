@@ -53,7 +53,7 @@ func unhex(c byte) byte {
 }
 
 // URLOf returns the URL that a URL of the input becomes with values, in the order of the names; nil: it lacks
-// it. The result is valid until the row is used again.
+// it. Then Tagged is that of the URL. The result is valid until the row is used again.
 func (r *Row) URLOf(url []byte, values [][]byte) []byte {
 	r.cut(url)
 	r.cell = append(r.cell[:0], r.head...)
@@ -66,12 +66,6 @@ func (r *Row) URLOf(url []byte, values [][]byte) []byte {
 	}
 	r.cell = append(r.cell, r.tail...)
 	return r.cell
-}
-
-// Tags reports whether a URL of the input has a parameter of the plan.
-func (r *Row) Tags(url []byte) bool {
-	r.cut(url)
-	return r.Tagged
 }
 
 // CheckVariant says what is wrong with the values of a variant, as far as its number tells; "": nothing

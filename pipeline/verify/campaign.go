@@ -97,12 +97,13 @@ type variantChecker struct {
 
 // check says which cell of a row is wrong; "": none is.
 func (c *variantChecker) check(r *link) (column, expected, got string) {
-	c.to.file(r.source, r.Row.Row, r.Variant, c.row.Tags(r.InputURL))
+	url := c.row.URLOf(r.InputURL, r.Values)
+	c.to.file(r.source, r.Row.Row, r.Variant, c.row.Tagged)
 	if what := c.plan.CheckVariant(r.Variant, r.Values); what != "" {
 		return "variant", what, strconv.FormatInt(r.Variant, 10)
 	}
-	if want := c.row.URLOf(r.InputURL, r.Values); !bytes.Equal(want, r.Original) {
-		return "original_url", string(want), string(r.Original)
+	if !bytes.Equal(url, r.Original) {
+		return "original_url", string(url), string(r.Original)
 	}
 	return "", "", ""
 }

@@ -80,13 +80,15 @@ func (w *replayer) row(i int, row, offset int64, code columns.Code) {
 		s.linked, s.rejected = w.refused(i, row, offset, original, workspace, code)
 	}
 	if s.linked {
-		w.link(&s, i, row, original, nil, workspace, code.Text)
+		s.said = w.say(i, row)
+		s.link = w.sums.link(w.sums.written(original), nil, w.sums.written(workspace), w.cells, code.Text, w.text)
 	}
 	w.sums.file(w.number, row, code.Text, workspace, s)
 }
 
-// link sums a row as a link; of a campaign it has the URL of the input beside that of the variant.
-func (w *replayer) link(s *rowSums, i int, row int64, original, input, workspace, code []byte) {
+// say takes the carried cells of a row and the parts of its identity in hand, and returns what it says of its link, if
+// only the inputs tell it.
+func (w *replayer) say(i int, row int64) (said []byte) {
 	w.cells = w.cells[:0]
 	for _, c := range w.layout.Carried {
 		w.cells = append(w.cells, w.sums.written(w.columns.Cell(c, i)))
@@ -97,10 +99,10 @@ func (w *replayer) link(s *rowSums, i int, row int64, original, input, workspace
 		_, _ = w.run.judge.Params(&w.run.judged[w.number], &w.hand)
 		w.text = flags.Identity.AppendParts(w.text, &w.hand.Params)
 		if w.sums.writer != nil && w.joins {
-			s.said = w.hand.Params.Append(nil)
+			said = w.hand.Params.Append(nil)
 		}
 	}
-	s.link = w.sums.link(w.sums.written(original), input, w.sums.written(workspace), w.cells, code, w.text)
+	return said
 }
 
 // variants computes the variants of a row of a campaign again, or its reject.
@@ -118,9 +120,10 @@ func (w *replayer) variants(i int, row, offset int64) {
 		return
 	}
 	late := rejected(outcome.CodeSpaceExhausted)
+	said, to := w.say(i, row), w.sums.written(workspace)
 	for r.Canonical = r.Canonical[:0]; w.run.judge.Variant(r); r.Canonical = r.Canonical[:0] {
-		s := rowSums{input: true, linked: true, rejected: late}
-		w.link(&s, i, row, r.Original, input, workspace, nil)
+		s := rowSums{input: true, linked: true, rejected: late, said: said}
+		s.link = w.sums.link(w.sums.written(r.Original), input, to, w.cells, nil, w.text)
 		w.sums.file(w.number, row, variantKey(r.Variants.Number()), workspace, s)
 	}
 }
