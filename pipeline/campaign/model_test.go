@@ -51,21 +51,22 @@ func TestModel(t *testing.T) {
 			used := rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"s", "t", "u"}[:max(1, len(m.Sets))]), min(1, len(m.Sets)), -1, rapid.ID).Draw(t, "used")
 			cell := rapid.SampledFrom([]string{"x", "Y", "z", ""})
 			cells := map[string]string{"a": cell.Draw(t, "a"), "b": cell.Draw(t, "b"), "u": strings.Join(used, ",")}
-			want, bad := m.Expand("https://h.example/p", cells)
-			f := row.Make(columns, []byte("https://h.example/p"), func(c int) []byte { return []byte(cells[names[c]]) })
+			whole := rapid.SampledFrom([]string{"https://h.example/p", "https://h.example/p&a=9", "https://h.example/?x=1&y&c=2", "https://h.example/?e=1#?a=5&d=1"}).Draw(t, "url")
+			want, bad := m.Expand(whole, cells)
+			f := row.Make(columns, []byte(whole), func(c int) []byte { return []byte(cells[names[c]]) })
 			if bad != "" || f != nil {
 				if f == nil || f.Parameter != bad {
 					t.Fatalf("%s\nfault %v, want %q", m.File(), f, bad)
 				}
 				continue
 			}
-			checkWalk(t, m, p, row, want)
+			checkWalk(t, m, p, row, whole, want)
 		}
 	})
 }
 
 // checkWalk compares the variants of a row with those of the model, twice.
-func checkWalk(t *rapid.T, m *campaigntest.Model, p *campaign.Plan, row *campaign.Row, want []campaigntest.Variant) {
+func checkWalk(t *rapid.T, m *campaigntest.Model, p *campaign.Plan, row *campaign.Row, whole string, want []campaigntest.Variant) {
 	longest, bare, hasBare := row.AppendExtremes(nil, nil)
 	for range 2 {
 		var got []campaigntest.Variant
@@ -77,8 +78,8 @@ func checkWalk(t *rapid.T, m *campaigntest.Model, p *campaign.Plan, row *campaig
 				t.Fatalf("%s is longer than %s", url, longest)
 			}
 			sawBare = sawBare || bytes.Equal(url, bare)
-			values, _ := p.Values(nil, nil, url)
-			if !bytes.Equal(p.NewRow().URLOf([]byte("https://h.example/p?"+p.Names()[0]+"=1"), values), url) || p.CheckVariant(row.Number(), values) != "" {
+			values, _ := p.Values(nil, nil, row.Number(), url)
+			if !bytes.Equal(p.NewRow().URLOf([]byte(whole), values), url) || p.CheckVariant(row.Number(), values) != "" {
 				t.Fatalf("%s does not check", url)
 			}
 			for i, value := range values {

@@ -45,18 +45,15 @@ func (p *Plan) NewTally() *Tally {
 
 // Add counts the link of a variant, which has these values, in the order of the names; nil: it lacks it.
 func (t *Tally) Add(number int64, values [][]byte) {
-	b := t.p.blockOf(number)
-	number -= b.first + 1
-	for _, digits := range [2][]digit{t.p.common, b.own} {
-		for d := len(digits) - 1; d >= 0; d-- {
-			n := int64(len(digits[d].values))
-			v := &t.p.values[digits[d].values[number%n]]
-			number /= n
-			if v.constant {
-				t.constants[v.made.id]++
-			} else if value := values[v.param]; value != nil {
-				t.addMade(v.param, value)
-			}
+	var has [maxNames]*value
+	t.p.choose(&has, number)
+	for n, v := range has[:len(t.p.names)] {
+		switch {
+		case v == nil || values[n] == nil:
+		case v.constant:
+			t.constants[v.made.id]++
+		default:
+			t.addMade(n, values[n])
 		}
 	}
 }

@@ -7,29 +7,56 @@ import (
 	"github.com/linkforge/bulk/canon"
 )
 
-// Values reads the values of the parameters out of the URL of a variant. They are appended to values, in
-// the order of the names; nil: the variant lacks it. The result is valid until buf changes, to which
-// their texts are appended.
-func (p *Plan) Values(values [][]byte, buf, url []byte) (_ [][]byte, _ []byte) {
-	start := len(values)
-	for range p.names {
-		values = append(values, nil)
-	}
-	url, _, _ = bytes.Cut(url, []byte("#"))
-	_, query, _ := bytes.Cut(url, []byte("?"))
-	for len(query) > 0 {
-		var piece []byte
-		piece, query, _ = bytes.Cut(query, []byte("&"))
-		name, value, ok := bytes.Cut(piece, []byte("="))
-		n, known := p.byName[string(name)]
-		if !ok || !known {
-			continue
+// Values returns the values of a variant, whose number and URL are given: what its number does not tell, its URL
+// does, at the end of its query. They are appended to values, in the order of the names; nil: the variant lacks it.
+// The result is valid until buf changes, to which texts are appended.
+func (p *Plan) Values(values [][]byte, buf []byte, number int64, url []byte) (_ [][]byte, _ []byte) {
+	var has [maxNames]*value
+	if !p.choose(&has, number) {
+		for _, v := range has[:len(p.names)] {
+			if v == nil {
+				values = append(values, nil)
+			} else {
+				values = append(values, v.made.value)
+			}
 		}
-		at := len(buf)
-		buf = appendUnescaped(buf, value)
-		values[start+n] = buf[at:len(buf):len(buf)]
+		return values, buf
+	}
+	start := len(values)
+	values = append(values, make([][]byte, len(p.names))...)
+	url, _, _ = bytes.Cut(url, []byte("#"))
+	first := bytes.IndexByte(url, '?')
+	for n := len(p.names) - 1; n >= 0; n-- {
+		switch v := has[n]; {
+		case v == nil:
+		case v.constant:
+			values[start+n], url = v.made.value, url[:len(url)-len(v.made.piece)-1]
+		case len(url) > first && first >= 0:
+			last := first + max(bytes.LastIndexByte(url[first:], '&'), 0)
+			if name, text, ok := bytes.Cut(url[last+1:], []byte("=")); ok && string(name) == p.names[n] {
+				at := len(buf)
+				buf = appendUnescaped(buf, text)
+				values[start+n], url = buf[at:len(buf):len(buf)], url[:last]
+			}
+		}
 	}
 	return values, buf
+}
+
+// choose finds the values that a variant has, by parameter, as they are given. It reports whether some are not
+// constant.
+func (p *Plan) choose(has *[maxNames]*value, number int64) (cells bool) {
+	b := p.blockOf(number)
+	number -= b.first + 1
+	for _, digits := range [2][]digit{p.common, b.own} {
+		for d := len(digits) - 1; d >= 0; d-- {
+			n := int64(len(digits[d].values))
+			v := &p.values[digits[d].values[number%n]]
+			number /= n
+			has[v.param], cells = v, cells || !v.constant
+		}
+	}
+	return cells
 }
 
 // appendUnescaped appends the bytes of which appendPiece made a value.
@@ -74,23 +101,16 @@ func (p *Plan) CheckVariant(number int64, values [][]byte) string {
 	if number < 1 || number > p.count {
 		return fmt.Sprintf("there is no variant %d; there are %d", number, p.count)
 	}
-	b := p.blockOf(number)
-	number -= b.first + 1
-	has := make([]bool, len(p.names))
-	for _, digits := range [2][]digit{p.common, b.own} {
-		for d := len(digits) - 1; d >= 0; d-- {
-			n := int64(len(digits[d].values))
-			v := &p.values[digits[d].values[number%n]]
-			number /= n
-			has[v.param] = true
-			if what := p.checkValue(v, values[v.param]); what != "" {
-				return p.names[v.param] + ": " + what
-			}
-		}
-	}
-	for n, value := range values {
-		if value != nil && !has[n] {
+	var has [maxNames]*value
+	p.choose(&has, number)
+	for n, v := range has[:len(p.names)] {
+		switch {
+		case v == nil && values[n] != nil:
 			return fmt.Sprintf("%s: the variant has no such parameter", p.names[n])
+		case v != nil:
+			if what := p.checkValue(v, values[n]); what != "" {
+				return p.names[n] + ": " + what
+			}
 		}
 	}
 	return ""
@@ -98,18 +118,9 @@ func (p *Plan) CheckVariant(number int64, values [][]byte) string {
 
 // IsConstant reports whether a parameter has the same value in a variant, whatever the row.
 func (p *Plan) IsConstant(number int64, param int) bool {
-	b := p.blockOf(number)
-	number -= b.first + 1
-	for _, digits := range [2][]digit{p.common, b.own} {
-		for d := len(digits) - 1; d >= 0; d-- {
-			n := int64(len(digits[d].values))
-			if digits[d].param == param {
-				return p.values[digits[d].values[number%n]].constant
-			}
-			number /= n
-		}
-	}
-	return false
+	var has [maxNames]*value
+	p.choose(&has, number)
+	return has[param] != nil && has[param].constant
 }
 
 // blockOf returns the block that has a variant.

@@ -163,7 +163,7 @@ func expand(t *testing.T, p *campaign.Plan, row *campaign.Row, columns campaign.
 		}
 		x.Canonical = string(canonical)
 		x.Code = string(scheme.AppendCode(nil, scheme.Sum(codegen.AppendInput(nil, canonical, []byte(workspace), 0))))
-		values, _ := p.Values(nil, nil, []byte(x.URL))
+		values, _ := p.Values(nil, nil, x.Variant, []byte(x.URL))
 		for i, value := range values {
 			if v := row.Value(i); (v == nil) != (value == nil) || !bytes.Equal(v, value) {
 				t.Errorf("%s: %s is %q, and in the URL %q", x.URL, p.Names()[i], v, value)

@@ -29,6 +29,7 @@ type formatter struct {
 
 	carried  [][]byte     // of the link in hand
 	values   []byte       // of the variant in hand
+	input    []byte       // its URL in the input
 	with     record.Rules // of the row in hand
 	digest   report.RowDigest
 	counts   [outcome.Count]int64
@@ -209,9 +210,10 @@ func (f *formatter) add(p *piece, r *record.Record, shown []byte) {
 // addVariant fills in what a mapping has of a variant, and the carried cells.
 func (f *formatter) addVariant(in *intake.Inputs, r *record.Record) {
 	row := &f.row
-	f.carried, row.InputURL = r.Variant(f.carried[:0], len(in.Carried))
+	f.carried, row.InputURL = r.Variant(f.carried[:0], len(in.Carried), f.input[:0])
+	f.input = row.InputURL
 	row.Variant = int64(r.Place.Variant)
-	row.Values, f.values = in.Campaign.Values(row.Values[:0], f.values[:0], r.Original)
+	row.Values, f.values = in.Campaign.Values(row.Values[:0], f.values[:0], row.Variant, r.Original)
 	if row.Outcome != outcome.Duplicate {
 		f.tally.Add(row.Variant, row.Values)
 	}

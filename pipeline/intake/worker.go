@@ -335,7 +335,7 @@ func (w *worker) accept(in *Input, at record.Place, old *record.Legacy, group ui
 		rec = packed.AppendNullable(rec, w.batch.Cell(c, w.at))
 	}
 	if w.cfg.Judge.Campaign != nil {
-		rec = packed.AppendNullable(rec, w.inputURL)
+		rec = record.AppendInput(rec, row.Original, w.inputURL)
 	}
 	rec = record.AppendPlace(rec, at)
 	copy(w.records.Reserve(group, w.rows.Order.Key(first.Hash), len(rec)), rec)

@@ -29,7 +29,8 @@ import (
 //	| parts of the identity as of packed.AppendCell, parameters as of rules.Params.Append (only if flagRules)
 //	| legacy code as of packed.AppendCell, see Legacy.cell (only if flagLegacy)
 //	| each carried cell as of packed.AppendNullable
-//	| the URL in the input as of packed.AppendNullable (only of a campaign; Original is that of the variant)
+//	| the URL in the input: how many bytes it has in common with Original uvarint, the rest as of packed.AppendCell
+//	  (only of a campaign; Original is the URL of the variant)
 //	| number of its variant 4 (only if Variant)
 //	| key of its place, byte offset + 1 | 1 byte: the lengths of these two
 //
@@ -324,19 +325,36 @@ func (r *Record) IsCanonical() bool { return r.flags&flagSame != 0 }
 
 // Carried appends the n carried cells to cells.
 func (r *Record) Carried(cells [][]byte, n int) [][]byte {
-	_, rest := r.cutLegacy()
+	cells, _ = r.cutCarried(cells, n)
+	return cells
+}
+
+// cutCarried is Carried, and returns what follows the cells.
+func (r *Record) cutCarried(cells [][]byte, n int) (_ [][]byte, rest []byte) {
+	_, rest = r.cutLegacy()
 	for range n {
 		var cell []byte
 		cell, rest = packed.CutNullable(rest)
 		cells = append(cells, cell)
 	}
-	return cells
+	return cells, rest
 }
 
-// Variant is Carried of a variant of a campaign, and returns the URL that the input has.
-func (r *Record) Variant(cells [][]byte, n int) (carried [][]byte, url []byte) {
-	cells = r.Carried(cells, n+1)
-	return cells[: len(cells)-1 : len(cells)-1], cells[len(cells)-1]
+// AppendInput appends to a record the URL that the input has in place of that of a variant.
+func AppendInput(rec, original, input []byte) []byte {
+	n, most := 0, min(len(original), len(input))
+	for n < most && original[n] == input[n] {
+		n++
+	}
+	return packed.AppendCell(binary.AppendUvarint(rec, uint64(n)), input[n:])
+}
+
+// Variant is Carried of a variant of a campaign, and appends the URL that the input has to url.
+func (r *Record) Variant(cells [][]byte, n int, url []byte) (carried [][]byte, _ []byte) {
+	cells, rest := r.cutCarried(cells, n)
+	common, size := binary.Uvarint(rest)
+	own, _ := packed.CutCell(rest[size:])
+	return cells, append(append(url, r.Original[:common]...), own...)
 }
 
 // WorkspaceCell returns what stood in the cell of the row's workspace, whose name is given:
