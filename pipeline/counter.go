@@ -2,7 +2,6 @@ package pipeline
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/linkforge/bulk/pipeline/manifest"
 	"github.com/linkforge/bulk/pipeline/settle"
@@ -29,43 +28,68 @@ func (j *job) counter(have []sink.Range) *settle.Counter {
 	return c
 }
 
-// mayCount refuses a run that shall begin the counter, if the store has given out numbers: before
-// it stands in the store.
-func (j *job) mayCount(ctx context.Context, session sink.Session, entry sink.Run, settled *settle.Settlement) error {
-	if j.cfg.Scheme.CounterStart == 0 || len(entry.Numbers) > 0 || settled.ToLoad() == 0 {
+// number moves the counter, if the run was told to, and gives new URLs their numbers, which the store
+// gives to the run.
+func (j *job) number(ctx context.Context, session sink.Session, entry *sink.Run, settled *settle.Settlement) error {
+	if err := j.moveCounter(ctx, session); err != nil {
+		return err
+	}
+	if err := j.timeNumbering(ctx, settled, func(ctx context.Context, n int64) (numbers []sink.Range, err error) {
+		entry.Numbers, err = session.Reserve(ctx, *entry, n)
+		return entry.Numbers, err
+	}); err != nil {
+		return err
+	}
+	return j.readCounter(ctx, session)
+}
+
+// moveCounter moves the counter of the store to where the run was told to, if that is ahead.
+func (j *job) moveCounter(ctx context.Context, session sink.Session) error {
+	start := j.cfg.Scheme.CounterStart
+	if start == 0 {
 		return nil
 	}
-	_, err := j.nextNumber(ctx, session)
+	was, err := session.MoveCounter(ctx, start)
+	if err == nil {
+		j.noteStart(max(was, 1))
+	}
 	return err
 }
 
-// nextNumber returns the number that the store gives out next.
-func (j *job) nextNumber(ctx context.Context, session sink.Session) (next int64, err error) {
+// noteStart notes whether the start of the counter moves it, whose next number is given. An attempt
+// that was made again has moved it before.
+func (j *job) noteStart(next int64) {
+	if c := &j.result.Counter; !c.Moved {
+		*c = manifest.Counter{Start: j.cfg.Scheme.CounterStart, Was: next, Moved: j.cfg.Scheme.CounterStart > next}
+	}
+}
+
+// readCounter notes the last number that the store has given out.
+func (j *job) readCounter(ctx context.Context, session sink.Session) error {
+	if !j.cfg.Scheme.counts() {
+		return nil
+	}
+	next, err := session.NextNumber(ctx)
+	j.result.Counter.Last = max(next, 1) - 1
+	return err
+}
+
+// numberDry gives new URLs the numbers that the store would give out now. Another run may take them
+// first. Without a session there is no store.
+func (j *job) numberDry(ctx context.Context, session sink.Session, settled *settle.Settlement) error {
 	if session != nil {
-		if next, err = session.NextNumber(ctx); err != nil {
-			return 0, err
+		if err := j.readCounter(ctx, session); err != nil {
+			return err
 		}
 	}
-	if next, err = sink.FirstNumber(next, j.cfg.Scheme.CounterStart); err != nil {
-		return 0, &UsageError{fmt.Errorf("Config.Scheme.CounterStart: %w", err)}
+	next := j.result.Counter.Last + 1
+	if start := j.cfg.Scheme.CounterStart; start > 0 {
+		j.noteStart(next)
+		j.result.Counter.Last = next - 1
+		next = max(next, start)
 	}
-	return next, nil
-}
-
-// number gives new URLs their numbers, which the store gives to the run.
-func (j *job) number(ctx context.Context, session sink.Session, entry *sink.Run, settled *settle.Settlement) error {
-	return j.timeNumbering(ctx, settled, func(ctx context.Context, n int64) (numbers []sink.Range, err error) {
-		entry.Numbers, err = session.Reserve(ctx, *entry, n, j.cfg.Scheme.CounterStart)
-		return entry.Numbers, err
-	})
-}
-
-// numberDry gives them the numbers that the store would give out now. Another run may take them
-// first.
-func (j *job) numberDry(ctx context.Context, session sink.Session, settled *settle.Settlement) error {
-	return j.timeNumbering(ctx, settled, func(ctx context.Context, n int64) ([]sink.Range, error) {
-		next, err := j.nextNumber(ctx, session)
-		return []sink.Range{{First: next, Last: next + n - 1}}, err
+	return j.timeNumbering(ctx, settled, func(_ context.Context, n int64) ([]sink.Range, error) {
+		return []sink.Range{{First: next, Last: next + n - 1}}, nil
 	})
 }
 

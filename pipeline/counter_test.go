@@ -177,24 +177,42 @@ func TestCounterSkips(t *testing.T) {
 	}
 }
 
-// The counter of another system goes on where it stood, in an empty store only.
+// The counter goes on where that of another system stood, at any time, and never goes back.
 func TestCounterStart(t *testing.T) {
 	s := pipeline.Scheme{Name: codegen.NameCounter, Secret: codegen.NewSecret([]byte("my_secret")), CounterStart: 12345}
 	cfg, _ := counted(t, s, t.TempDir())
-	got, _ := job(t, cfg, map[string]string{"a.csv": "url,team\nhttp://a.example/,\n"})
-	if r := records(t, got["mapping.csv"])[0]; r["short_code"] != "Gh71WPT" || r["number"] != "12345" {
+	after := func(name string, start int64, row string, want manifest.Counter, next int64) {
+		t.Helper()
+		cfg.Scheme.CounterStart = start
+		if _, result := job(t, cfg, map[string]string{name: "url,team\n" + row + ",\n"}); result.Counter != want || nextNumber(t, cfg.Store) != next {
+			t.Errorf("%s: %+v, next %d", name, result.Counter, nextNumber(t, cfg.Store))
+		}
+	}
+	dry := cfg
+	dry.DryRun = true
+	if result := run(t, dry, map[string]string{"a.csv": "url,team\nhttp://a.example/,\n"}); result.Counter != (manifest.Counter{Start: 12345, Was: 1, Moved: true}) {
+		t.Errorf("a dry run: %+v", result.Counter)
+	}
+	after("a.csv", 12345, "http://a.example/", manifest.Counter{Last: 12345, Start: 12345, Was: 1, Moved: true}, 12346)
+	if r := records(t, read(t, "out/mapping.csv"))[0]; r["short_code"] != "Gh71WPT" || r["number"] != "12345" {
 		t.Errorf("%v", r)
 	}
-	cfg.Inputs, cfg.Out, cfg.Overwrite, cfg.AsOf = []string{"b.csv"}, "other", true, asOf
-	write(t, "b.csv", "url,team\nhttp://b.example/,\n")
-	if _, err := pipeline.Run(context.Background(), cfg); !errors.Is(err, sink.ErrCounterBegun) {
-		t.Errorf("the counter began anew: %v", err)
-	} else if _, ok := errors.AsType[*pipeline.UsageError](err); !ok {
-		t.Errorf("%v", err)
+	after("b.csv", 12345, "http://b.example/", manifest.Counter{Last: 12346, Start: 12345, Was: 12346}, 12347)
+	after("c.csv", 12347, "http://c.example/", manifest.Counter{Last: 12347, Start: 12347, Was: 12347}, 12348)
+	after("d.csv", 20000, "http://a.example/", manifest.Counter{Last: 19999, Start: 20000, Was: 12348, Moved: true}, 20000) // no number is made
+	after("e.csv", 0, "http://e.example/", manifest.Counter{Last: 20000}, 20001)
+
+	// A run that is finished moves the counter; one that is refused does not.
+	cfg.Inputs, cfg.Out, cfg.AsOf, cfg.Scheme.CounterStart = []string{"e.csv"}, "out", asOf, 30000
+	result, err := pipeline.Run(context.Background(), cfg)
+	if must(t, err); !result.Repeated || !result.Counter.Moved || nextNumber(t, cfg.Store) != 30000 {
+		t.Errorf("repeated %t: %+v, next %d", result.Repeated, result.Counter, nextNumber(t, cfg.Store))
 	}
-	runs, err := cfg.Store.Runs(context.Background())
-	if must(t, err); len(runs) != 1 {
-		t.Errorf("a refused run stands in the store: %+v", runs)
+	cfg.Out, cfg.Scheme.CounterStart = "refused", 40000
+	write(t, "f.csv", "url,team\nftp://f.example/,\n")
+	cfg.Inputs = []string{"f.csv"}
+	if _, err := pipeline.Run(context.Background(), cfg); err == nil || nextNumber(t, cfg.Store) != 30000 {
+		t.Errorf("%v, next %d", err, nextNumber(t, cfg.Store))
 	}
 }
 

@@ -160,8 +160,8 @@ func (s *committingSession) SetScheme(ctx context.Context, workspaces []string, 
 	return errors.Join(s.Session.SetScheme(ctx, workspaces, scheme), s.counts["after"].call("scheme"))
 }
 
-func (s *committingSession) Reserve(ctx context.Context, run sink.Run, n, start int64) ([]sink.Range, error) {
-	numbers, err := s.Session.Reserve(ctx, run, n, start)
+func (s *committingSession) Reserve(ctx context.Context, run sink.Run, n int64) ([]sink.Range, error) {
+	numbers, err := s.Session.Reserve(ctx, run, n)
 	return numbers, errors.Join(err, s.counts["after"].call("reserve"))
 }
 

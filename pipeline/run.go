@@ -63,6 +63,7 @@ type Result struct {
 	Numbers      *manifest.Numbers       // also in the manifest; nil: the scheme has no counter
 	Campaign     *manifest.Campaign      // also in the manifest; nil: a row is one link
 	LinksByValue []manifest.LinksByValue // of a campaign, by parameter; nil: there is no mapping
+	Counter      manifest.Counter        // where the counter of the store stands; of a dry run before it
 }
 
 // Run does the whole job. The result is valid, as far as the run got, also with an error.
@@ -402,7 +403,10 @@ func (j *job) attempt(ctx context.Context) (err error) {
 	entry.Parts = j.cfg.identity() != rules.ByURL
 	if j.out.finished() {
 		if settled.LinksCreated()+settled.ToChange() == 0 {
-			return j.repeat()
+			if err := j.repeat(); err != nil {
+				return err
+			}
+			return j.moveCounter(ctx, session)
 		}
 		if !j.cfg.Overwrite && settled.LinksCreated() == 0 {
 			return fmt.Errorf("output directory %s: it %w, this very one, but %d of its links have ended or were changed since, and the run would change them; Config.Overwrite does that",
@@ -660,9 +664,6 @@ func (j *job) deliver(ctx context.Context, session sink.Session, entry sink.Run,
 	var load emit.Load
 	if stored {
 		if err := j.out.giveUp(ctx, session); err != nil {
-			return err
-		}
-		if err := j.mayCount(ctx, session, entry, settled); err != nil {
 			return err
 		}
 		started, err := session.Start(ctx, entry)
@@ -944,7 +945,7 @@ func (j *job) writeTimings(entry sink.Run) error {
 		GC: collected(), Stages: append(j.meter.stages, j.meter.finished(now, j.out.dir.Files())...),
 	}
 	r := &j.result
-	t.Told = manifest.Told{Workspaces: few(r.Workspaces), NewWorkspaces: few(r.Fresh), Rewritten: r.Rewritten, RewrittenBy: r.Changes, Unchanged: r.Stays, Dates: r.Dates, Nones: r.Nones, LinksByValue: r.LinksByValue}
+	t.Told = manifest.Told{Workspaces: few(r.Workspaces), NewWorkspaces: few(r.Fresh), Rewritten: r.Rewritten, RewrittenBy: r.Changes, Unchanged: r.Stays, Dates: r.Dates, Nones: r.Nones, LinksByValue: r.LinksByValue, Counter: r.Counter}
 	if j.cfg.Store != nil {
 		t.Details = j.cfg.Store.Stats()
 	}

@@ -20,9 +20,12 @@ type Scheme struct {
 	Words  *codegen.Blocklist // that no generated code may contain; nil: none
 
 	// Of counters.
-	CounterStart int64 // the first number, where the store has given out none; 0: 1
+	CounterStart int64 // the counter of the store is moved to this number if it is behind; 0: it is not
 	Multiplier   int64 // of counter-base62; 0: 1
 }
+
+// maxStart leaves room for the numbers of very many runs.
+const maxStart = 1 << 62
 
 // withDefaults fills in the defaults. If there is no such scheme, Make has the error.
 func (s Scheme) withDefaults() (Scheme, codegen.Spec) {
@@ -61,6 +64,7 @@ func (s Scheme) Make(length int) (maker codegen.Maker, counter codegen.Counter, 
 	complain(!spec.Secret && c.Secret.Fingerprint() != "", "Config.Scheme.Secret: scheme %s has no secret", c.Name)
 	complain(!spec.Counts && c.CounterStart != 0, "Config.Scheme.CounterStart: scheme %s has no counter", c.Name)
 	complain(c.CounterStart < 0, "Config.Scheme.CounterStart %d is below 1", c.CounterStart)
+	complain(c.CounterStart > maxStart, "Config.Scheme.CounterStart %d is above 2^62", c.CounterStart)
 	complain(c.Name != codegen.NameCounter && c.Multiplier != 0, "Config.Scheme.Multiplier goes with scheme %s only", codegen.NameCounter)
 	complain(c.Fold && !c.mayFold(), "Config.Scheme.Fold goes with scheme %s or %s, not %s", codegen.NameBase32, codegen.NameKeyedBase32, c.Name)
 	complain(c.Multiplier < 0, "Config.Scheme.Multiplier %d is below 1", c.Multiplier)

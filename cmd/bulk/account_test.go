@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -147,6 +148,25 @@ func TestKindsHaveWords(t *testing.T) {
 		}
 		if !strings.Contains(migrationTopic, "  "+kind.String()+"=") {
 			t.Errorf("bulk help migration does not have %s", kind)
+		}
+	}
+}
+
+// What a run did to the counter is told in words.
+func TestCounterInWords(t *testing.T) {
+	for _, c := range []struct {
+		run  account.Run
+		want string
+	}{
+		{account.Run{Counter: manifest.Counter{Last: 12346}}, "last number given out: 12346"},
+		{account.Run{Counter: manifest.Counter{Last: 12346, Start: 12345, Was: 1, Moved: true}}, "--counter-start 12345 moved the counter: its next number was 1"},
+		{account.Run{Counter: manifest.Counter{Start: 12345, Was: 1, Moved: true}, DryRun: true}, "--counter-start 12345 would move the counter: its next number was 1"},
+		{account.Run{Counter: manifest.Counter{Last: 12347, Start: 12345, Was: 12347}}, "--counter-start 12345 changes nothing: the next number was 12347"},
+		{account.Run{Counter: manifest.Counter{Start: 20001, Was: 12348, Moved: true}, Repeated: true}, "--counter-start 20001 moved the counter: its next number was 12348"},
+	} {
+		c.run.Numbers = &manifest.Numbers{}
+		if list := sentences(c.run.Account()); !slices.Contains(list, c.want) {
+			t.Errorf("%q is not told: %q", c.want, list)
 		}
 	}
 }

@@ -32,7 +32,7 @@ const (
 func (t *schemeText) flags(cmd *cobra.Command, f *pflag.FlagSet) {
 	t.secretFlags(f)
 	offerSchemes(cmd)
-	f.Int64Var(&t.start, "counter-start", 0, "first number (`N`) of a new counter (default: 1)")
+	f.Int64Var(&t.start, "counter-start", 0, "move the counter to number `N`, if it is behind")
 	t.multiplierFlag(f)
 	t.blocklistFlag(f)
 }

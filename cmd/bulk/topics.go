@@ -152,9 +152,10 @@ of each workspace, and a fingerprint of the secret, but never the secret.
                         keyed-base32, 7 with keyed-base62 and counters.
   --max-retries         When a code is taken, how many other codes to try: 10 by
                         default, 4 with a keyed one. A counter has none to try.
-  --counter-start       The first number of the counter, if the store has given
-                        out none. By default 1.
+  --counter-start       The counter of the store goes on with this number. At or
+                        below its next number it changes nothing.
   --counter-multiplier  The numbers of counter-base62 are multiplied by it. It
-                        must be that of the system whose codes you continue.
+                        must be that of the system whose codes you continue: of
+                        cloudshortener since its second version 1315423911.
   --blocklist           No generated code contains a word of this file, a word a
                         line. Links that exist keep their codes.`

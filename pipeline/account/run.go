@@ -36,6 +36,7 @@ type Run struct {
 	Nones             int64                   // accepted rows whose expiry or use limit is a word for none
 	LinksByValue      []manifest.LinksByValue // of a campaign
 	Dates             int64                   // accepted rows whose expiry is a date without a time
+	Counter           manifest.Counter        // where the counter of the store stands
 
 	// What only the process knows.
 	Resumed, Repeated  bool
@@ -69,7 +70,7 @@ func OfDirectory(out string, m *manifest.Manifest, sha256 string, t *manifest.Ti
 		r.ID, r.Store, r.Took = t.RunID, t.Store, time.Duration(t.Seconds*float64(time.Second))
 		told := &t.Told
 		r.Workspaces, r.Fresh, r.Rewritten, r.Changes, r.Stays, r.Dates, r.Nones = told.Workspaces, told.NewWorkspaces, told.Rewritten, told.RewrittenBy, told.Unchanged, told.Dates, told.Nones
-		r.LinksByValue = told.LinksByValue
+		r.LinksByValue, r.Counter = told.LinksByValue, told.Counter
 	}
 	r.Stored = r.ID != 0
 	return r
@@ -86,6 +87,7 @@ func (r *Run) Account() *Account {
 	a.add(r.rejects()...)
 	a.add(blankRows(r.BlankRows)...)
 	if r.Repeated {
+		a.add(r.start()...)
 		a.add(r.end()...)
 		return a
 	}
@@ -403,7 +405,28 @@ func (r *Run) numbers() []Fact {
 	if r.DryRun && len(n.Ranges) > 0 {
 		f.Note = "another run may take them first"
 	}
-	return []Fact{f, skipped}
+	if r.Refused != "" {
+		return []Fact{f, skipped}
+	}
+	last := Fact{In: "numbers", Key: "last", Log: "numbers_last", Name: "last number given out", Value: ID(r.Counter.Last)}
+	return append([]Fact{f, skipped, last}, r.start()...)
+}
+
+// start says whether the counter was moved to where it was to start.
+func (r *Run) start() []Fact {
+	c := &r.Counter
+	if c.Start == 0 {
+		return nil
+	}
+	f := Fact{In: "numbers", Key: "start", Log: "counter_start", Value: ID(c.Start), Words: fmt.Sprintf("--counter-start {} changes nothing: the next number was %d", c.Was)}
+	if c.Moved {
+		moved := "moved the counter"
+		if r.DryRun {
+			moved = "would move the counter"
+		}
+		f.Words = fmt.Sprintf("--counter-start {} %s: its next number was %d", moved, c.Was)
+	}
+	return []Fact{f, {In: "numbers", Key: "moved", Log: "counter_moved", Value: c.Moved}}
 }
 
 // Ranges writes ranges of numbers: 1-10 21-30.

@@ -35,6 +35,7 @@ type Told struct {
 	Nones         int64            `json:"no_ends,omitempty"`            // accepted rows whose expiry or use limit is a word for none
 	Dates         int64            `json:"dates_without_time,omitempty"` // accepted rows whose expiry is a date without a time
 	LinksByValue  []LinksByValue   `json:"links_by_value,omitempty"`     // of a campaign, by parameter
+	Counter       Counter          `json:"counter,omitzero"`             // of a scheme that has one
 }
 
 // LinksByValue tells how many links, new ones and those that were there, the values of a parameter of a campaign have.
@@ -49,6 +50,14 @@ type LinksByValue struct {
 type ValueLinks struct {
 	Value Text  `json:"value"` // at most the first 100 bytes
 	Links int64 `json:"links"`
+}
+
+// Counter says where the counter of the store stands after a run.
+type Counter struct {
+	Last  int64 `json:"last"`            // number that was given out; 0: none
+	Start int64 `json:"start,omitempty"` // to which the run was to move the counter; 0: it was not
+	Was   int64 `json:"was,omitempty"`   // with Start: the next number before
+	Moved bool  `json:"moved,omitempty"` // Start was ahead
 }
 
 // Stage is a part of the work:

@@ -41,7 +41,7 @@ func TestReserveCutAtEveryMessage(t *testing.T) {
 				s := openStore(t, server.TCP(database, p.port()), Options{RetryFor: 5 * time.Minute})
 				session, run := started(t, s, "demo", sink.LockOptions{})
 				for _, n := range []int64{10, 13} {
-					numbers, err := session.Reserve(context.Background(), run, n, 0)
+					numbers, err := session.Reserve(context.Background(), run, n)
 					if want := []sink.Range{{First: next, Last: next + n - 1}}; err != nil || !slices.Equal(numbers, want) {
 						t.Fatalf("cut at message %d: numbers %v, want %v, %v", at, numbers, want, err)
 					}

@@ -117,7 +117,7 @@ func TestLoadsIntoTablesOfAnotherRole(t *testing.T) {
 	session, run := started(t, s, "keyed", sink.LockOptions{})
 	noError(t, session.SetScheme(context.Background(), []string{"keyed"}, sink.Scheme{Name: "keyed-base62"}))
 	for n := range int64(3) { // the row of the counter is added, and changed
-		_, err := session.Reserve(context.Background(), run, n, 0)
+		_, err := session.Reserve(context.Background(), run, n)
 		noError(t, err)
 	}
 }

@@ -12,7 +12,7 @@ import (
 
 var counterTests = []test{
 	{"numbers/reserve", testReserve},
-	{"numbers/start", testReserveStart},
+	{"numbers/move", testMoveCounter},
 	{"numbers/resume", testReserveResume},
 	{"numbers/undo", testReserveUndo},
 	{"numbers/over", testReserveOver},
@@ -21,9 +21,9 @@ var counterTests = []test{
 }
 
 // reserve gives numbers to a run, and checks them.
-func reserve(t *testing.T, s sink.Session, run sink.Run, n, start int64, want ...sink.Range) {
+func reserve(t *testing.T, s sink.Session, run sink.Run, n int64, want ...sink.Range) {
 	t.Helper()
-	got, err := s.Reserve(context.Background(), run, n, start)
+	got, err := s.Reserve(context.Background(), run, n)
 	noError(t, err)
 	equal(t, got, want...)
 }
@@ -45,42 +45,52 @@ func testReserve(t *testing.T, db *database) {
 	db.with(func(s sink.Session) {
 		a, b := start(t, s, "a"), start(t, s, "b")
 		db.next(0)
-		reserve(t, s, a, 0, 0)
+		reserve(t, s, a, 0)
 		db.next(0)
 		for range 2 {
-			reserve(t, s, a, 1000, 0, sink.Range{First: 1, Last: 1000})
+			reserve(t, s, a, 1000, sink.Range{First: 1, Last: 1000})
 		}
 		db.next(1001)
-		reserve(t, s, a, 1003, 0, sink.Range{First: 1, Last: 1003})
-		reserve(t, s, b, 1, 0, sink.Range{First: 1004, Last: 1004})
+		reserve(t, s, a, 1003, sink.Range{First: 1, Last: 1003})
+		reserve(t, s, b, 1, sink.Range{First: 1004, Last: 1004})
 		for range 2 {
-			reserve(t, s, a, 1005, 0, sink.Range{First: 1, Last: 1003}, sink.Range{First: 1005, Last: 1006})
+			reserve(t, s, a, 1005, sink.Range{First: 1, Last: 1003}, sink.Range{First: 1005, Last: 1006})
 		}
-		reserve(t, s, a, 7, 0, sink.Range{First: 1, Last: 1003}, sink.Range{First: 1005, Last: 1006})
-		reserve(t, s, b, 1<<60, 0, sink.Range{First: 1004, Last: 1004}, sink.Range{First: 1007, Last: 1005 + 1<<60})
+		reserve(t, s, a, 7, sink.Range{First: 1, Last: 1003}, sink.Range{First: 1005, Last: 1006})
+		reserve(t, s, b, 1<<60, sink.Range{First: 1004, Last: 1004}, sink.Range{First: 1007, Last: 1005 + 1<<60})
 		db.next(1006 + 1<<60)
 	}, "w")
 }
 
-// A counter starts once. The run that has started it can ask again.
-func testReserveStart(t *testing.T, db *database) {
-	ctx := context.Background()
+// The counter is moved ahead at any time, and never back. The run that has numbers already keeps them.
+func testMoveCounter(t *testing.T, db *database) {
 	db.with(func(s sink.Session) {
-		a, b := start(t, s, "a"), start(t, s, "b")
-		reserve(t, s, a, 0, 12345)
-		db.next(0)
-		reserve(t, s, a, 10, 12345, sink.Range{First: 12345, Last: 12354})
-		reserve(t, s, a, 10, 12345, sink.Range{First: 12345, Last: 12354})
-		for _, again := range []int64{1, 12345, 12355, 99999} {
-			for _, n := range []int64{0, 1} {
-				_, err := s.Reserve(ctx, b, n, again)
-				wantIs(t, err, sink.ErrCounterBegun)
+		move := func(start, want int64) {
+			t.Helper()
+			got, err := s.MoveCounter(context.Background(), start)
+			noError(t, err)
+			if got != want {
+				t.Errorf("before it was moved to %d the next number was %d, want %d", start, got, want)
 			}
 		}
+		a, b := start(t, s, "a"), start(t, s, "b")
+		move(1, 0)
+		db.next(0)
+		move(12345, 0)
+		db.next(12345)
+		reserve(t, s, a, 10, sink.Range{First: 12345, Last: 12354})
+		for _, behind := range []int64{1, 12345, 12355} {
+			move(behind, 12355)
+		}
 		db.next(12355)
-		reserve(t, s, b, 2, 0, sink.Range{First: 12355, Last: 12356})
-		reserve(t, s, a, 12, 12345, sink.Range{First: 12345, Last: 12354}, sink.Range{First: 12357, Last: 12358})
+		reserve(t, s, b, 2, sink.Range{First: 12355, Last: 12356})
+		move(20000, 12357)
+		reserve(t, s, a, 10, sink.Range{First: 12345, Last: 12354})
+		db.next(20000)
+		reserve(t, s, a, 12, sink.Range{First: 12345, Last: 12354}, sink.Range{First: 20000, Last: 20001})
+		move(1<<60, 20002)
 	}, "w")
+	db.next(1 << 60)
 }
 
 // A run that is resumed finds its numbers. They stay beside the other numbers of its row.
@@ -89,9 +99,9 @@ func testReserveResume(t *testing.T, db *database) {
 	db.with(func(s sink.Session) {
 		run, err := s.Start(ctx, sink.Run{Fingerprint: "a", AsOf: asOf, KeepCreated: true})
 		noError(t, err)
-		reserve(t, s, run, 10, 0, want[0])
-		reserve(t, s, start(t, s, "b"), 5, 0, sink.Range{First: 11, Last: 15})
-		reserve(t, s, run, 15, 0, want...)
+		reserve(t, s, run, 10, want[0])
+		reserve(t, s, start(t, s, "b"), 5, sink.Range{First: 11, Last: 15})
+		reserve(t, s, run, 15, want...)
 	}, "w")
 	db.with(func(s sink.Session) {
 		unfinished, err := s.Unfinished(ctx)
@@ -100,7 +110,7 @@ func testReserveResume(t *testing.T, db *database) {
 		run, err := s.Start(ctx, unfinished[0])
 		noError(t, err)
 		equal(t, run.Numbers, want...)
-		reserve(t, s, run, 15, 0, want...)
+		reserve(t, s, run, 15, want...)
 		run.LinksCreated = 14
 		complete(t, s, run)
 	}, "w")
@@ -117,7 +127,7 @@ func testReserveUndo(t *testing.T, db *database) {
 	db.with(func(s sink.Session) {
 		for _, fingerprint := range []string{"undone", "abandoned"} {
 			run := start(t, s, fingerprint)
-			_, err := s.Reserve(context.Background(), run, 10, 0)
+			_, err := s.Reserve(context.Background(), run, 10)
 			noError(t, err)
 			noError(t, s.Load(context.Background(), run, chunks(links(fingerprint, 0, 10), 4)))
 		}
@@ -126,7 +136,7 @@ func testReserveUndo(t *testing.T, db *database) {
 	_, _, err := db.undo(1)
 	noError(t, err)
 	db.with(func(s sink.Session) {
-		reserve(t, s, start(t, s, "new"), 10, 0, sink.Range{First: 21, Last: 30})
+		reserve(t, s, start(t, s, "new"), 10, sink.Range{First: 21, Last: 30})
 	}, "undone")
 	for i, run := range db.runs() {
 		equal(t, run.Numbers, sink.Range{First: int64(i*10 + 1), Last: int64(i*10 + 10)})
@@ -139,9 +149,9 @@ func testReserveOver(t *testing.T, db *database) {
 	db.with(func(s sink.Session) {
 		run := start(t, s, "f")
 		complete(t, s, run)
-		_, err := s.Reserve(ctx, run, 10, 0)
+		_, err := s.Reserve(ctx, run, 10)
 		wantIs(t, err, sink.ErrConflict)
-		_, err = s.Reserve(ctx, sink.Run{ID: 99}, 10, 0)
+		_, err = s.Reserve(ctx, sink.Run{ID: 99}, 10)
 		wantFatal(t, err)
 	}, "w")
 	db.next(0)
@@ -153,9 +163,9 @@ func testReserveCancelled(t *testing.T, db *database) {
 	cancel(because)
 	db.with(func(s sink.Session) {
 		run := start(t, s, "f")
-		_, err := s.Reserve(ctx, run, 10, 0)
+		_, err := s.Reserve(ctx, run, 10)
 		wantIs(t, err, because)
-		reserve(t, s, run, 10, 0, sink.Range{First: 1, Last: 10})
+		reserve(t, s, run, 10, sink.Range{First: 1, Last: 10})
 	}, "w")
 }
 
@@ -191,7 +201,7 @@ func reserveSteps(store sink.Store, workspace string, steps, step int64) error {
 	defer s.Close()
 	run, err := s.Start(ctx, sink.Run{Fingerprint: workspace, AsOf: asOf})
 	for n := step; err == nil && n <= steps*step; n += step {
-		_, err = s.Reserve(ctx, run, n, 0)
+		_, err = s.Reserve(ctx, run, n)
 	}
 	return err
 }

@@ -358,7 +358,7 @@ func wantFatal(t *testing.T, err error) {
 	}
 }
 
-var classes = []error{sink.ErrConflict, sink.ErrRetryable, sink.ErrLocked, sink.ErrSweeping, sink.ErrMissing, sink.ErrOldTables, sink.ErrNotOurs, sink.ErrSecretInUse, sink.ErrCounterBegun}
+var classes = []error{sink.ErrConflict, sink.ErrRetryable, sink.ErrLocked, sink.ErrSweeping, sink.ErrMissing, sink.ErrOldTables, sink.ErrNotOurs, sink.ErrSecretInUse}
 
 func equal[E any](t *testing.T, got []E, want ...E) {
 	t.Helper()

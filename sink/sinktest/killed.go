@@ -24,7 +24,7 @@ func ReserveForever(store sink.Store) {
 	}
 	run, err := s.Start(ctx, sink.Run{Fingerprint: workspace, AsOf: asOf})
 	for n := int64(1); err == nil; n += 1 + n%5 {
-		_, err = s.Reserve(ctx, run, n, 0)
+		_, err = s.Reserve(ctx, run, n)
 		fmt.Println(n)
 	}
 	panic(err)

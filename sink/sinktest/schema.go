@@ -133,7 +133,7 @@ func testPeekWrites(t *testing.T, db *database) {
 		ctx := context.Background()
 		_, started := s.Start(ctx, sink.Run{Fingerprint: "f", AsOf: asOf})
 		_, resumed := s.Start(ctx, run)
-		_, reserved := s.Reserve(ctx, run, 1, 0)
+		_, reserved := s.Reserve(ctx, run, 1)
 		for call, err := range map[string]error{
 			"Start": started, "Start of an old run": resumed, "Load": s.Load(ctx, run, chunks(links("w", 0, 1), 1)),
 			"Loaded": s.Loaded(ctx, run), "Finish": s.Finish(ctx, run), "Abandon": s.Abandon(ctx, []int32{run.ID}),

@@ -2,7 +2,6 @@ package sqlite
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/linkforge/bulk/sink"
 )
@@ -18,7 +17,7 @@ func (c *conn) nextNumber() (int64, error) {
 }
 
 // Reserve implements sink.Session. One transaction changes the counter and the row of the run.
-func (s *session) Reserve(ctx context.Context, run sink.Run, n, start int64) (numbers []sink.Range, err error) {
+func (s *session) Reserve(ctx context.Context, run sink.Run, n int64) (numbers []sink.Range, err error) {
 	err = s.write(ctx, func(c *conn) error {
 		return c.transact("reserve numbers", func() error {
 			if run, err = c.openRun(run.ID); err != nil {
@@ -29,21 +28,36 @@ func (s *session) Reserve(ctx context.Context, run sink.Run, n, start int64) (nu
 				return err
 			}
 			var after int64
-			if numbers, after, err = run.Extend(n, start, next); err != nil {
-				return fmt.Errorf("%s: %w", c.path, err)
-			}
-			if after == next {
+			if numbers, after = run.Extend(n, next); after == next {
 				return nil
 			}
-			set := "UPDATE counter SET next = ?"
-			if next == 0 {
-				set = "INSERT INTO counter (next) VALUES (?)"
-			}
-			if err := c.run("reserve numbers", set, after); err != nil {
+			if err := c.setCounter(next, after); err != nil {
 				return err
 			}
 			return c.run("reserve numbers", "UPDATE runs SET numbers = json_set(coalesce(numbers, '{}'), '$.ranges', json(?2)) WHERE run_id = ?1", run.ID, list(numbers))
 		})
 	})
 	return numbers, err
+}
+
+// MoveCounter implements sink.Session.
+func (s *session) MoveCounter(ctx context.Context, start int64) (next int64, err error) {
+	err = s.write(ctx, func(c *conn) error {
+		return c.transact("move the counter", func() error {
+			if next, err = c.nextNumber(); err != nil || start <= max(next, 1) {
+				return err
+			}
+			return c.setCounter(next, start)
+		})
+	})
+	return next, err
+}
+
+// setCounter sets the counter to another number than the next one, which is 0 if there is none.
+func (c *conn) setCounter(next, after int64) error {
+	set := "UPDATE counter SET next = ?"
+	if next == 0 {
+		set = "INSERT INTO counter (next) VALUES (?)"
+	}
+	return c.run("set the counter", set, after)
 }
