@@ -37,7 +37,7 @@ const (
 // forms are those of the attributes that have a role.
 var forms = map[profile.Role]attrs.Form{
 	profile.Title: attrs.Text, profile.Tags: attrs.Tags, profile.CreatedAt: attrs.Time, profile.Clicks: attrs.Count,
-	profile.Redirect: attrs.Count,
+	profile.Redirect: attrs.Count, profile.Mean: attrs.Mean,
 }
 
 // Parse checks the option --attrs: none, or columns by name or number, among which may be profile.

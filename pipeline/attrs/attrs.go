@@ -21,6 +21,7 @@ const (
 	Tags              // an array of strings (see profile.TagsOf)
 	Time              // of what profile.ParseTime reads a string of RFC 3339 in UTC, else as Text
 	Count             // of 1 to 18 digits a number, else as Text
+	Mean              // of what profile.ParseMean reads a number, the shortest that reads as the same, else as Text
 )
 
 // A Field is a member of the object.
@@ -70,6 +71,10 @@ func (f *Field) append(dst, text []byte) []byte {
 	case Count:
 		if n, ok := profile.ParseCount(text); ok {
 			return strconv.AppendInt(dst, n, 10)
+		}
+	case Mean:
+		if x, ok := profile.ParseMean(text); ok {
+			return strconv.AppendFloat(dst, x, 'f', -1, 64)
 		}
 	}
 	return appendString(dst, text)

@@ -58,7 +58,7 @@ var mapped = []profile.Role{profile.URL, profile.Code, profile.Workspace, profil
 	profile.Starts, profile.Redirect}
 
 // extraRoles are the roles of Table.Roles: those of Choice.Map, and some that only profiles know.
-var extraRoles = slices.Concat(mapped[4:], []profile.Role{profile.Expires, profile.MaxUses, profile.Stored, profile.IP})
+var extraRoles = slices.Concat(mapped[4:], []profile.Role{profile.Expires, profile.MaxUses, profile.Mean, profile.Stored, profile.IP})
 
 // paramRoles are the roles of Table.Params.
 var paramRoles = []profile.Role{profile.Expires, profile.MaxUses, profile.LinkType, profile.Owner, profile.Ref}

@@ -24,9 +24,10 @@ const (
 	Tags      Role = "tags" // see TagsOf
 	CreatedAt Role = "created_at"
 	Clicks    Role = "clicks"
-	Password  Role = "password" // IsSet in any column: the link asks for it
-	Archived  Role = "archived" // IsTrue in any column: the link is dead
-	Enabled   Role = "enabled"  // IsFalse in any column: the link is dead
+	Mean      Role = "avg_redirect_ms" // how long a redirect took on average, in milliseconds
+	Password  Role = "password"        // IsSet in any column: the link asks for it
+	Archived  Role = "archived"        // IsTrue in any column: the link is dead
+	Enabled   Role = "enabled"         // IsFalse in any column: the link is dead
 	Expires   Role = "expires_at"
 	Regex     Role = "regex"   // IsTrue in any column: the code is a pattern
 	Targets   Role = "targets" // IsSet in any column: further URLs, chosen by country or device
@@ -62,6 +63,8 @@ type Profile struct {
 	Learned       []Learned
 	Header        []string // columns by which it is found. An element may be names joined by |, of which one is there
 	Optional      []string // columns that it may have besides these
+	Without       []string // columns that it never has, by which it is told from exports of bulk
+	Alone         bool     // it has no other columns: those of Header are common
 	Columns       []Column // those that have a role
 
 	Format   string   // it is known by its format (source.Input.Format), not by a header; "": by the header
@@ -158,7 +161,12 @@ func (p *Profile) fits(times map[string]int) bool {
 			return false
 		}
 	}
-	return true
+	for name := range times {
+		if p.Alone && !p.known[name] {
+			return false
+		}
+	}
+	return !slices.ContainsFunc(p.Without, func(name string) bool { return times[Fold(name)] > 0 })
 }
 
 // Of returns the columns of a role.

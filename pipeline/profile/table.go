@@ -15,7 +15,8 @@ type entry struct {
 	format, document, beside string
 	tags                     string // ",", if it is empty
 	batch, null              bool
-	members, every           bool
+	members, every, alone    bool
+	without                  string
 }
 
 // table has all profiles, those of one product together.
@@ -45,11 +46,16 @@ var table = profiles([]entry{
 	}, {
 		name: "bulk", product: "bulk export", learned: []Learned{Read},
 		header: "workspace_id,short_code,kind,canonical_url",
-		optional: "original_url,url_key,base_key,attrs,title,tags,clicks,attrs_created_at,expires_at,max_uses,access_count,avg_redirect_ms," +
+		optional: "original_url,url_key,base_key,attrs,title,tags,clicks,attrs_created_at,attrs_avg_redirect_ms,expires_at,max_uses,access_count,avg_redirect_ms," +
 			"link_type,owner_id,ref,status,marked_at,run_id,created_at,updated_at,changed_run,change",
 		column: "url=original_url,url=canonical_url,code=short_code,workspace=workspace_id,kind=kind,title=title,tags=tags," +
-			"created_at=attrs_created_at,clicks=clicks,clicks=access_count,expires_at=expires_at,archived=status,stored_at=created_at",
+			"created_at=attrs_created_at,clicks=clicks,clicks=access_count,avg_redirect_ms=attrs_avg_redirect_ms,avg_redirect_ms=avg_redirect_ms,expires_at=expires_at,archived=status,stored_at=created_at",
 		members: true,
+	}, {
+		name: "cloudshortener", product: "cloudshortener", learned: []Learned{Read},
+		header: "original_url|target,shortcode,expires_at|expiry", optional: "hits", // of which so many are left this month
+		column: "url=original_url,url=target,code=shortcode,expires_at=expires_at,expires_at=expiry",
+		alone:  true,
 	}, {
 		name: "drupal", product: "Drupal Short URL", learned: []Learned{Documented},
 		header: "slug,destination,slug_mode,label,langcode,redirect_status,domain",
@@ -97,6 +103,10 @@ var table = profiles([]entry{
 		header: "slashtag,destination,domainName", optional: "title,description,tags",
 		column: "url=destination,code=slashtag,domain=domainName,title=title,tags=tags",
 	}, {
+		name: "redis-links", product: "Short URL Generator (Go, Redis)", learned: []Learned{Read},
+		header: "originalURL,shortURL,maxUsage,currentUsage", optional: "expiry,active,createdAt,updatedAt",
+		column: "url=originalURL,code=shortURL,expires_at=expiry,max_uses=maxUsage,clicks=currentUsage,enabled=active,created_at=createdAt",
+	}, {
 		name: "redirection", product: "WordPress Redirection, CSV", learned: []Learned{Read},
 		header: "source,target,regex,code,type,hits,title", optional: "status,match",
 		column: "url=target,code=trim(source),title=title,clicks=hits,archived=status,regex=regex,redirect_code=code",
@@ -123,6 +133,19 @@ var table = profiles([]entry{
 		header: "createdAt,domain,shortCode,shortUrl,longUrl,title,tags,visits",
 		column: "url=longUrl,code=shortCode,domain=domain,title=title,tags=tags,created_at=createdAt,clicks=visits",
 		tags:   "|",
+	}, {
+		name: "short-link", product: "URL shortener in Java, table short_link", learned: []Learned{Read},
+		header:   "workspace_id,short_code,original_url,normalized_url",
+		optional: "id,title,created_by,created_at,updated_at,expires_at,is_active,click_count,is_deleted,metadata,max_clicks",
+		column: "url=original_url,url=normalized_url,code=short_code,workspace=workspace_id,title=title,created_at=created_at,clicks=click_count,expires_at=expires_at," +
+			"max_uses=max_clicks,enabled=is_active,archived=is_deleted",
+		without: "canonical_url",
+	}, {
+		name: "short-urls", product: "Shortener of temporary links, table short_urls", learned: []Learned{Read},
+		header: "short_code,original_url,link_type,status,user_id|redirect_count", optional: "id,user_id,expires_at,redirect_count,avg_redirect_ms,created_at,updated_at",
+		column: "url=original_url,code=short_code,archived=status,expires_at=expires_at,clicks=redirect_count,avg_redirect_ms=avg_redirect_ms,created_at=created_at," +
+			"link_type=link_type,owner_id=user_id",
+		without: "canonical_url",
 	}, {
 		name: "shortio", product: "Short.io, TSV", learned: []Learned{Seen},
 		header: "id,short_url,original_url,title,path,tags,folder_name", optional: "folder_id,android_url,iphone_url,utm_source,utm_medium,utm_campaign,utm_term,utm_content," +
@@ -163,7 +186,7 @@ func profiles(entries []entry) (list []*Profile) {
 	for _, e := range entries {
 		p := &Profile{
 			Name: e.name, Product: e.product, Learned: e.learned, Header: split(e.header), Optional: split(e.optional),
-			Format: e.format, Document: e.document, Beside: split(e.beside), Batch: e.batch, Null: e.null, Members: e.members, Every: e.every, Tags: cmp.Or(e.tags, ","),
+			Format: e.format, Document: e.document, Beside: split(e.beside), Batch: e.batch, Null: e.null, Members: e.members, Every: e.every, Alone: e.alone, Without: split(e.without), Tags: cmp.Or(e.tags, ","),
 			known: map[string]bool{},
 		}
 		for _, text := range split(e.column) {

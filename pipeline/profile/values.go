@@ -106,6 +106,17 @@ func ParseCount(cell []byte) (n int64, ok bool) {
 	return n, 0 < len(cell) && len(cell) <= 18
 }
 
+// ParseMean reads a number that is not negative and below 10^15, such as 12.5. Blanks around it do not
+// count.
+func ParseMean(cell []byte) (x float64, ok bool) {
+	cell = bytes.TrimSpace(cell)
+	if len(cell) == 0 || cell[0] < '0' || cell[0] > '9' {
+		return 0, false
+	}
+	x, err := strconv.ParseFloat(string(cell), 64)
+	return x, err == nil && x < 1e15 && !bytes.ContainsAny(cell, "_xX")
+}
+
 // IsTrue reports whether a cell says yes. Blanks around a word and its case do not count, here and
 // below.
 func IsTrue(cell []byte) bool {

@@ -328,6 +328,7 @@ var carriedOnly = map[string]string{
 	"url_key": "bulk makes it again", "base_key": "bulk makes it again", "run_id": "of another store", "Updated at": "when somebody edited it",
 	"type": "of pages that do more than redirect", "match": "of pages that do more than redirect", "match_type": "of pages that do more than redirect", "action_type": "of pages that do more than redirect",
 	"match_url": "the code again", "match_data.source.flag_query": "how its server compares URLs", "match_data.source.flag_case": "how its server compares URLs", "position": "the order of rules",
+	"link_type": "of link rules (--rules)", "user_id": "the owner, of link rules (--rules)", "hits": "how many are left of a month's quota", "metadata": "notes of programs",
 	"is_custom": "how the code was made", "is_api": "how the code was made", "slug_mode": "how the code was made", "langcode": "the language of the site",
 }
 
