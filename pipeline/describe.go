@@ -129,7 +129,8 @@ func describeMigration(cfg *Config, rows *intake.Rows, reasons map[string]int64)
 	if !cfg.migrates() {
 		return nil
 	}
-	m := &manifest.Migration{Domains: manifest.DomainsOf(rows.Told.Domains), NoTime: noted(rows, &rows.Told.NoTime), NoExpiry: noted(rows, &rows.Told.NoExpiry), Hygiene: map[string]manifest.Hygiene{}}
+	m := &manifest.Migration{Domains: manifest.DomainsOf(rows.Told.Domains), NoTime: noted(rows, &rows.Told.NoTime), NoExpiry: noted(rows, &rows.Told.NoExpiry),
+		NoStart: noted(rows, &rows.Told.NoStart), NoState: noted(rows, &rows.Told.NoState), Hygiene: map[string]manifest.Hygiene{}}
 	for kind := range hygiene.Kind(hygiene.KindCount) {
 		h := manifest.Hygiene{Decision: cfg.Hygiene[kind].String(), Rows: reasons[kind.String()]}
 		if told := &rows.Told.Warned[kind]; told.Rows > 0 {

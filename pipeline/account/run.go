@@ -388,6 +388,8 @@ func unread(m *manifest.Migration) (list []Fact) {
 	}
 	one("no_time", "creation times not read", "these links have the time of the run", m.NoTime)
 	one("no_expiry", "expiries not read", "they count as links that have not expired", m.NoExpiry)
+	one("no_start", "beginnings not read", "they count as links that work already", m.NoStart)
+	one("no_state", "states not read", "they count as links that work; for a time to come, use --map expires_at=COLUMN", m.NoState)
 	return list
 }
 

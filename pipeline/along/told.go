@@ -14,6 +14,8 @@ type Told struct {
 	Warned   [hygiene.KindCount]record.Noted // rows of which the policy warns; the text is their URL
 	NoTime   record.Noted                    // rows whose creation time cannot be read; the text is its cell
 	NoExpiry record.Noted                    // rows whose expiry cannot be read; the text is its cell
+	NoStart  record.Noted                    // likewise of the time at which the link begins to work
+	NoState  record.Noted                    // likewise of the cell that says whether the link works
 }
 
 // A Row is one of an input.
@@ -25,8 +27,8 @@ type Row struct {
 	Cell     func(column int) []byte // of the input
 }
 
-// Add takes what a row of an input says.
-func (t *Told) Add(a *Along, beyond *terms.Beyond, r *Row) {
+// Add takes what a row of an input says, of which the rules of hygiene have been asked.
+func (t *Told) Add(a *Along, beyond *terms.Beyond, rules *hygiene.Rules, r *Row) {
 	if a.hasDomains {
 		t.Domains.Add(r.Domain, 1)
 	}
@@ -43,6 +45,12 @@ func (t *Told) Add(a *Along, beyond *terms.Beyond, r *Row) {
 	if cell := a.hygiene.BadExpiry(r.Cell); cell != nil {
 		t.NoExpiry.Note(cell, r.At)
 	}
+	if cell := a.hygiene.BadStart(r.Cell); cell != nil {
+		t.NoStart.Note(cell, r.At)
+	}
+	if cell := rules.BadState(&a.hygiene, r.Cell); cell != nil {
+		t.NoState.Note(cell, r.At)
+	}
 }
 
 // Merge takes what another was told.
@@ -53,4 +61,6 @@ func (t *Told) Merge(o *Told) {
 	}
 	t.NoTime.Merge(&o.NoTime)
 	t.NoExpiry.Merge(&o.NoExpiry)
+	t.NoStart.Merge(&o.NoStart)
+	t.NoState.Merge(&o.NoState)
 }

@@ -3,6 +3,7 @@ package hygiene
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -79,7 +80,7 @@ func (r *Rules) Cells(c *Columns, cell func(column int) []byte) (s Set) {
 	if anyCell(c.Password, cell, profile.IsSet) {
 		s.Add(Protected)
 	}
-	if anyCell(c.Archived, cell, profile.IsOver) || anyCell(c.Enabled, cell, profile.IsFalse) {
+	if r.isOver(c, cell) || anyCell(c.Enabled, cell, profile.IsFalse) {
 		s.Add(Inactive)
 	}
 	expiry, ends := c.expiry(cell)
@@ -97,6 +98,32 @@ func (r *Rules) Cells(c *Columns, cell func(column int) []byte) (s Set) {
 		s.Add(Targeted)
 	}
 	return s
+}
+
+// isOver reports whether a cell says that the link no longer works, or since when.
+func (r *Rules) isOver(c *Columns, cell func(column int) []byte) bool {
+	for _, column := range c.Archived {
+		if profile.IsOver(cell(column), r.AsOf) {
+			return true
+		}
+	}
+	return false
+}
+
+// BadState returns the first cell that is to say whether a link works, if it does not say so in a way
+// that is understood, or has a time that is to come and is no expiry; nil: there is none.
+func (r *Rules) BadState(c *Columns, cell func(column int) []byte) (bad []byte) {
+	for _, column := range c.Archived {
+		if text := cell(column); !profile.IsState(text) && !profile.IsOver(text, r.AsOf) && !slices.Contains(c.Expires, column) {
+			return text
+		}
+	}
+	for _, column := range c.Enabled {
+		if text := cell(column); !profile.IsState(text) {
+			return text
+		}
+	}
+	return nil
 }
 
 func anyCell(columns []int, cell func(column int) []byte, is func([]byte) bool) bool {
@@ -124,10 +151,20 @@ func (r *Rules) Seen(c *Columns) (s Set) {
 // BadExpiry returns the cell that is to say when a link expires, if none says so in a way that is
 // understood; nil: there is none.
 func (c *Columns) BadExpiry(cell func(column int) []byte) (bad []byte) {
-	if _, ok := c.expiry(cell); ok {
+	return badTime(c.Expires, cell)
+}
+
+// BadStart does so for the time at which a link begins to work.
+func (c *Columns) BadStart(cell func(column int) []byte) (bad []byte) {
+	return badTime(c.Starts, cell)
+}
+
+// badTime returns the first cell of these columns that is no time, if none has a time.
+func badTime(columns []int, cell func(column int) []byte) (bad []byte) {
+	if _, ok := timeOf(columns, cell); ok {
 		return nil
 	}
-	for _, column := range c.Expires {
+	for _, column := range columns {
 		if text := cell(column); !profile.IsNoTime(text) {
 			return text
 		}

@@ -309,7 +309,7 @@ func (w *worker) countChanges() {
 func (w *worker) accept(in *Input, at record.Place, old *record.Legacy, group uint32, flags record.Flags) {
 	row, rec := &w.row, w.row.Canonical
 	if w.cfg.Beyond != nil {
-		w.told.Add(&in.Along, w.cfg.Beyond, &along.Row{At: at, Original: row.Original, Domain: row.Domain, Found: row.Found, Cell: row.Cell})
+		w.told.Add(&in.Along, w.cfg.Beyond, w.cfg.Judge.Hygiene, &along.Row{At: at, Original: row.Original, Domain: row.Domain, Found: row.Found, Cell: row.Cell})
 	}
 	var with *record.Rules
 	if w.cfg.Judge.Rules != nil {

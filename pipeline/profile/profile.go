@@ -26,7 +26,7 @@ const (
 	Clicks    Role = "clicks"
 	Mean      Role = "avg_redirect_ms" // how long a redirect took on average, in milliseconds
 	Password  Role = "password"        // IsSet in any column: the link asks for it
-	Archived  Role = "archived"        // IsTrue in any column: the link is dead
+	Archived  Role = "archived"        // IsOver in any column: the link is dead
 	Enabled   Role = "enabled"         // IsFalse in any column: the link is dead
 	Expires   Role = "expires_at"
 	Regex     Role = "regex"   // IsTrue in any column: the code is a pattern

@@ -138,16 +138,27 @@ func IsFalse(cell []byte) bool {
 	return isDead(cell)
 }
 
-// IsOver reports whether a cell says that a link no longer works: yes, or since when.
-func IsOver(cell []byte) bool {
+// IsOver reports whether a cell says that a link does not work at a time: yes, or since when.
+func IsOver(cell []byte, at time.Time) bool {
 	if IsTrue(cell) {
 		return true
 	}
 	if cell = bytes.TrimSpace(cell); len(cell) < 9 || cell[0] < '0' || cell[0] > '9' { // as nearly always
 		return false
 	}
-	_, ok := ParseTime(cell)
-	return ok && !IsNoTime(cell)
+	since, ok := ParseTime(cell)
+	return ok && !IsNoTime(cell) && !since.After(at)
+}
+
+// IsState reports whether a cell says in a way that is understood whether a link works. A time is
+// understood only as of IsOver.
+func IsState(cell []byte) bool {
+	var buf word
+	switch string(buf.of(cell)) {
+	case "active", "enabled", "live", "expired":
+		return true
+	}
+	return IsTrue(cell) || IsFalse(cell) || IsNoTime(cell)
 }
 
 // IsExpired reports whether a cell is the word for a link that has expired.
@@ -190,7 +201,7 @@ func IsNoTime(cell []byte) bool {
 func IsSet(cell []byte) bool {
 	var buf word
 	switch string(buf.of(cell)) {
-	case "", "false", "0", "no", "f", "n", "null", "none", "{}", "[]":
+	case "", "false", "0", "no", "f", "n", "off", "null", "none", "{}", "[]":
 		return false
 	}
 	return true

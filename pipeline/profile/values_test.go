@@ -120,8 +120,7 @@ func TestWords(t *testing.T) {
 	}{
 		{[]string{"true", "1", "YES", " y ", "T", "on", "1.0"}, true, false, true},
 		{[]string{"Archived", "banned", "disabled", "inactive", "DELETED"}, true, true, true},
-		{[]string{"OFF"}, false, true, true},
-		{[]string{"False", "0", "no", "n", "F", "0.0"}, false, true, false},
+		{[]string{"OFF", "False", "0", "no", "n", "F", "0.0"}, false, true, false},
 		{[]string{"", " ", "null", "NULL", "{}", " [] "}, false, false, false},
 		{[]string{"enabled", "active", "2", "2.0", "10.0", "1.5", ".0", "s3cret", `["a"]`, "disabledd", "2023-05-01 00:00:00"}, false, false, true},
 	} {
@@ -157,5 +156,24 @@ func TestWordsAllocateNothing(t *testing.T) {
 	cell := []byte(" Disabled ")
 	if n := testing.AllocsPerRun(100, func() { IsTrue(cell); IsFalse(cell); IsSet(cell) }); n != 0 {
 		t.Errorf("%g allocations", n)
+	}
+}
+
+func TestStates(t *testing.T) {
+	at := time.Date(2024, 3, 1, 10, 11, 12, 0, time.UTC)
+	for _, tt := range []struct {
+		cells       []string
+		over, state bool
+	}{
+		{[]string{"true", "1.0", "Deleted", "on"}, true, true},
+		{[]string{"false", "off", "", "null", "never", "0000-00-00", "ACTIVE", "enabled", " Live ", "expired"}, false, true},
+		{[]string{"2024-03-01T10:11:12Z", "2020-01-01", "1709287872"}, true, false},
+		{[]string{"2024-03-01T10:11:13Z", "2030-01-01", "1909287872", "perhaps", "2", "31/12/2020"}, false, false},
+	} {
+		for _, cell := range tt.cells {
+			if over, state := IsOver([]byte(cell), at), IsState([]byte(cell)); over != tt.over || state != tt.state {
+				t.Errorf("%q: over %t, state %t", cell, over, state)
+			}
+		}
 	}
 }

@@ -88,7 +88,7 @@ func (w *cellChecker) checkMigration(r *link, in *columns.Table, cell func(colum
 	if reason == "" {
 		reason, _ = w.run.judge.URL(&row, r.Canonical)
 	}
-	w.told.along.Add(w.run.migration.along[r.source], w.run.terms.Beyond, &along.Row{At: record.Place{Source: r.source, Row: r.Row.Row}, Original: r.Original, Domain: code.Domain, Found: row.Found, Cell: cell})
+	w.told.along.Add(w.run.migration.along[r.source], w.run.terms.Beyond, w.run.judge.Hygiene, &along.Row{At: record.Place{Source: r.source, Row: r.Row.Row}, Original: r.Original, Domain: code.Domain, Found: row.Found, Cell: cell})
 	w.told.unsure = w.told.unsure || !*sure
 	switch want := w.run.workspaceOf(nil, code.Domain); {
 	case !*sure:

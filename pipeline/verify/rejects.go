@@ -217,7 +217,7 @@ func (w *rejectChecker) reason(r *outcome.Reject, i int, code columns.Code, vari
 		return reason, detail
 	}
 	if in := w.run.codes.input(i); w.run.terms.Beyond != nil && in != nil {
-		w.told.along.Add(w.run.migration.along[i], w.run.terms.Beyond, &along.Row{At: record.Place{Source: i, Row: r.Row}, Original: row.Original, Domain: code.Domain, Found: row.Found, Cell: cell})
+		w.told.along.Add(w.run.migration.along[i], w.run.terms.Beyond, w.run.judge.Hygiene, &along.Row{At: record.Place{Source: i, Row: r.Row}, Original: row.Original, Domain: code.Domain, Found: row.Found, Cell: cell})
 	}
 	if w.run.ruling.flags != nil {
 		w.parts = w.run.ruling.flags.Identity.AppendParts(w.parts[:0], &row.Params)
