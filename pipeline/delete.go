@@ -336,7 +336,7 @@ func (d *deletion) describe(marked *remove.Marked) *manifest.Deletion {
 			}
 		}
 	}
-	told := terms.Terms{Workspace: d.Workspace, DryRun: d.DryRun, MaxField: int64(d.Source.MaxField), PadRows: d.Source.PadRows, URLs: canon.Profile{AssumeScheme: d.AssumeScheme}, CodeFrom: d.Source.CodeColumn}
+	told := terms.Terms{Workspace: d.Workspace, DryRun: d.DryRun, MaxField: int64(d.Source.MaxField), Encoding: d.Source.Encoding, PadRows: d.Source.PadRows, URLs: canon.Profile{AssumeScheme: d.AssumeScheme}, CodeFrom: d.Source.CodeColumn}
 	changes := map[string]int64{}
 	if marked.Deleted > 0 {
 		changes[rules.Deleted.String()] = marked.Deleted

@@ -41,7 +41,7 @@ func describe(cfg *Config, in *intake.Inputs) *manifest.Manifest {
 func (c *Config) terms() *terms.Terms {
 	t := &terms.Terms{
 		ReportFormat: string(c.ReportFormat), ReportOrder: string(c.ReportOrder), BaseURL: c.BaseURL, ExcelSafe: c.ExcelSafe, Carry: !c.NoCarry, DryRun: c.DryRun,
-		MaxRejects: c.MaxRejects, ExpectRows: c.ExpectRows, Limit: c.Limit, Workspace: c.Workspace, MaxField: int64(c.Source.MaxField), PadRows: c.Source.PadRows, Fold: c.Scheme.Fold, URLs: c.Profile,
+		MaxRejects: c.MaxRejects, ExpectRows: c.ExpectRows, Limit: c.Limit, Workspace: c.Workspace, MaxField: int64(c.Source.MaxField), Encoding: c.Source.Encoding, PadRows: c.Source.PadRows, Fold: c.Scheme.Fold, URLs: c.Profile,
 		Map: c.Source.Map, CodeFrom: c.Source.CodeColumn, Campaign: c.Campaign,
 	}
 	if c.Source.Profile != profile.Auto {
@@ -142,6 +142,13 @@ func describeMigration(cfg *Config, rows *intake.Rows, reasons map[string]int64)
 		}
 	}
 	return m
+}
+
+// escaped is noted for texts that are not UTF-8.
+func escaped(rows *intake.Rows, n *record.Noted) *manifest.Noted {
+	shown := *n
+	shown.Text = string(canon.EscapeInvalid([]byte(n.Text)))
+	return noted(rows, &shown)
 }
 
 // noted describes rows that were noted; nil: none were.

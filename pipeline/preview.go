@@ -41,6 +41,9 @@ func describeInputs(inputs *intake.Inputs, identity rules.Identity) []Input {
 		in.Input = described
 		in.Mapped = slices.DeleteFunc(inputs.List[i].Mapped(), func(c profile.Column) bool { return c.Role == profile.Ref && identity != rules.ByRow })
 		in.Unused, in.Like = inputs.List[i].Unused(), inputs.List[i].LooksLike()
+		if in.Dialect != nil && inputs.List[i].NotUTF8() {
+			in.Dialect.Encoding = "not utf-8"
+		}
 		if p := profile.Named(in.Profile); p != nil {
 			in.Learned = p.Learned
 		}
@@ -207,6 +210,9 @@ func (p *preview) look(ctx context.Context, names []string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, inputs.Close()) }()
+	for _, in := range inputs.List {
+		in.Inspect = true
+	}
 	err = p.readRows(ctx, inputs)
 	defer func() { err = errors.Join(err, p.rows.Close()) }()
 	if err != nil {

@@ -50,6 +50,7 @@ type Result struct {
 
 	Rewritten     int64                   // accepted rows whose URL is not as its canonical form
 	Changes       map[string]int64        // of these, by how their URLs were changed
+	NotUTF8       *manifest.Noted         // accepted rows whose URL has bytes that are not UTF-8; nil: none
 	MergedDiffers *manifest.MergedDiffers // also in the manifest; nil: none
 
 	Legacy       *manifest.Legacy        // also in the manifest; nil: legacy codes were not looked at
@@ -342,6 +343,7 @@ func (j *job) read(ctx context.Context, inputs *intake.Inputs) error {
 	if inputs.RowsRead() == 0 && !j.cfg.AllowEmpty && !inputs.Rejects() {
 		return &UsageError{errors.New("the inputs have no rows; if that is right, add Config.AllowEmpty")}
 	}
+	j.result.NotUTF8 = escaped(j.rows, &j.rows.NotUTF8)
 	j.result.Dates, j.result.Nones, j.result.BlankRows = j.rows.Dates, j.rows.Nones, inputs.BlankRows()
 	j.warnOfEmpty()
 	return nil
@@ -945,7 +947,7 @@ func (j *job) writeTimings(entry sink.Run) error {
 		GC: collected(), Stages: append(j.meter.stages, j.meter.finished(now, j.out.dir.Files())...),
 	}
 	r := &j.result
-	t.Told = manifest.Told{Workspaces: few(r.Workspaces), NewWorkspaces: few(r.Fresh), Rewritten: r.Rewritten, RewrittenBy: r.Changes, Unchanged: r.Stays, Dates: r.Dates, Nones: r.Nones, LinksByValue: r.LinksByValue, Counter: r.Counter}
+	t.Told = manifest.Told{Workspaces: few(r.Workspaces), NewWorkspaces: few(r.Fresh), Rewritten: r.Rewritten, RewrittenBy: r.Changes, Unchanged: r.Stays, Dates: r.Dates, Nones: r.Nones, LinksByValue: r.LinksByValue, Counter: r.Counter, NotUTF8: r.NotUTF8}
 	if j.cfg.Store != nil {
 		t.Details = j.cfg.Store.Stats()
 	}

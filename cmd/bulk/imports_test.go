@@ -24,7 +24,8 @@ var layers = map[string][]string{
 	"pipeline/fsys":                  {},
 	"pipeline/fsys/fsystest":         {"pipeline/fsys"},
 	"pipeline/outcome":               {"pipeline/legacy"},
-	"pipeline/legacy":                {},                // knows no URL
+	"pipeline/legacy":                {}, // knows no URL
+	"pipeline/charset":               {},
 	"pipeline/columnar":              {},                // what source must know of hostile files
 	"pipeline/extsort":               {"pipeline/fsys"}, // knows no URL
 	"pipeline/packed":                {},
@@ -35,10 +36,10 @@ var layers = map[string][]string{
 	"pipeline/columns":               {"canon", "codegen", "pipeline/profile"}, // of canon how bytes become text
 	"pipeline/campaign":              {"canon"},                                // also for use in a distributed runner
 	"pipeline/campaign/campaigntest": {},
-	"pipeline/source":                {"pipeline/columnar", "pipeline/columns", "pipeline/fsys", "pipeline/profile"},
+	"pipeline/source":                {"pipeline/charset", "pipeline/columnar", "pipeline/columns", "pipeline/fsys", "pipeline/profile"},
 	"pipeline/along":                 {"pipeline/attrs", "pipeline/columns", "pipeline/hygiene", "pipeline/manifest", "pipeline/profile", "pipeline/record", "pipeline/terms"},
 	"pipeline/judge":                 {"pipeline/campaign", "canon", "codegen", "pipeline/hygiene", "pipeline/legacy", "pipeline/outcome", "pipeline/rules"}, // also for use in a distributed runner
-	"pipeline/terms":                 {"pipeline/campaign", "canon", "pipeline/hygiene", "pipeline/judge", "pipeline/legacy", "pipeline/manifest", "pipeline/rules"},
+	"pipeline/terms":                 {"pipeline/campaign", "canon", "pipeline/charset", "pipeline/hygiene", "pipeline/judge", "pipeline/legacy", "pipeline/manifest", "pipeline/rules"},
 	"pipeline/manifest":              {"pipeline/fsys"},
 	"pipeline/outdir":                {"pipeline/fsys", "pipeline/manifest"},
 	"pipeline/report":                {"canon", "codegen", "pipeline/legacy", "pipeline/outcome", "pipeline/rules", "pipeline/terms"},
@@ -65,7 +66,7 @@ var layers = map[string][]string{
 	"pipeline/estimate": {"codegen"},
 	"pipeline/account":  {"pipeline/hygiene", "pipeline/legacy", "pipeline/manifest", "pipeline/outcome", "pipeline/rules", "pipeline/terms"}, // knows no medium
 
-	"cmd/bulk": {"pipeline/campaign", "canon", "codegen", "pipeline", "pipeline/account", "pipeline/columns", "pipeline/verify", "pipeline/diff", "pipeline/explain", "pipeline/estimate", "pipeline/hygiene", "pipeline/legacy", "pipeline/manifest",
+	"cmd/bulk": {"pipeline/campaign", "canon", "pipeline/charset", "codegen", "pipeline", "pipeline/account", "pipeline/columns", "pipeline/verify", "pipeline/diff", "pipeline/explain", "pipeline/estimate", "pipeline/hygiene", "pipeline/legacy", "pipeline/manifest",
 		"pipeline/outcome", "pipeline/outdir", "pipeline/profile", "pipeline/report", "pipeline/rules", "pipeline/source", "sink", "sink/sqlite", "sink/postgres"},
 }
 
@@ -77,6 +78,7 @@ var pure = map[string]string{
 	"pipeline/assign":   "bytes context errors",
 	"pipeline/attrs":    "bytes fmt strconv time " + module + "canon " + module + "pipeline/profile",
 	"pipeline/campaign": "bytes cmp encoding/json errors fmt go.yaml.in/yaml/v3 hash/maphash io maps math regexp slices strings unicode unicode/utf8 " + module + "canon",
+	"pipeline/charset":  "fmt golang.org/x/text/encoding/charmap golang.org/x/text/transform slices strconv strings",
 	"pipeline/columns":  "bytes encoding/json fmt math slices strconv strings unicode " + module + "canon " + module + "codegen " + module + "pipeline/profile",
 	"pipeline/hygiene":  "bytes encoding/hex fmt iter math/bits regexp slices strings time " + module + "canon " + module + "pipeline/legacy " + module + "pipeline/profile",
 	"pipeline/judge":    "bytes unicode/utf8 " + module + "canon " + module + "codegen " + module + "pipeline/campaign " + module + "pipeline/hygiene " + module + "pipeline/legacy " + module + "pipeline/outcome " + module + "pipeline/rules",
@@ -85,7 +87,7 @@ var pure = map[string]string{
 	"pipeline/packed":   "bytes encoding/binary",
 	"pipeline/profile":  "bytes cmp encoding/json slices strconv strings time unicode " + module + "codegen",
 	"pipeline/record":   "bytes cmp encoding/binary math/bits slices sync sync/atomic " + module + "codegen " + module + "pipeline/legacy " + module + "pipeline/outcome " + module + "pipeline/packed " + module + "pipeline/rules",
-	"pipeline/terms":    "bytes crypto/sha256 encoding/hex errors maps slices strings time " + module + "canon " + module + "pipeline/campaign " + module + "pipeline/hygiene " + module + "pipeline/judge " + module + "pipeline/legacy " + module + "pipeline/manifest " + module + "pipeline/rules",
+	"pipeline/terms":    "bytes crypto/sha256 encoding/hex errors maps slices strings time " + module + "canon " + module + "pipeline/campaign " + module + "pipeline/charset " + module + "pipeline/hygiene " + module + "pipeline/judge " + module + "pipeline/legacy " + module + "pipeline/manifest " + module + "pipeline/rules",
 	"pipeline/rules":    "bytes cmp fmt math/bits strconv strings time unicode/utf8 " + module + "pipeline/outcome " + module + "pipeline/profile",
 }
 

@@ -20,6 +20,7 @@ import (
 	"github.com/linkforge/bulk/canon"
 	"github.com/linkforge/bulk/codegen"
 	"github.com/linkforge/bulk/pipeline"
+	"github.com/linkforge/bulk/pipeline/charset"
 	"github.com/linkforge/bulk/pipeline/columns"
 	"github.com/linkforge/bulk/pipeline/hygiene"
 	"github.com/linkforge/bulk/pipeline/legacy"
@@ -85,7 +86,6 @@ already, the same command says so and changes nothing, also with --overwrite. To
 run it anyway, add --overwrite --new-run.
 
 More about some flags:
-  --rejects-ok    If more are rejected than --max-rejects allows, the run fails.
   --metrics-file  It is written when the run ends, but not with --dry-run.
   --no-wait       Runs wait for each other if they use one workspace, one SQLite
                   file or one output directory.
@@ -96,8 +96,7 @@ More about some flags:
                   short_url is blank.
   --excel-safe    Spreadsheets run cells that begin with = and such as formulas.
   --as-of         It is recorded for links, and decides which have expired.
-  --max-field     It counts for fields of CSV and text, and for objects of JSON,
-                  and is at most 1073741824 (1GiB).
+  --max-field     It counts for objects of JSON, too. At most 1073741824 (1GiB).
 
 ` + legacyHelp + `
 ` + migrationHelp + `
@@ -194,17 +193,19 @@ func (o *runOptions) flags(cmd *cobra.Command, writing *pflag.FlagSet) {
 }
 
 // csvText has the flags about the text of inputs that are text themselves.
-type csvText struct{ header, delimiter, quote string }
+type csvText struct{ header, delimiter, quote, encoding string }
 
 // flags defines the flags about the text of inputs.
 func (t *csvText) flags(cmd *cobra.Command, s *source.Options) {
 	f := cmd.Flags()
 	f.StringVar(&t.header, "header", "auto", "a header? `ANSWER`: yes, no, auto")
 	f.StringVar(&t.delimiter, "delimiter", "", "CSV delimiter, a `CHAR` or \"tab\" (default: detected)")
+	f.StringVar(&t.encoding, "encoding", "", "`NAME` of their encoding, such as windows-1252")
 	f.BoolVar(&s.PadRows, "pad-rows", false, "missing cells at the end are blank")
 	f.StringVar(&t.quote, "quote", `"`, "CSV quote, a `CHAR`")
 	f.IntVar(&s.MaxField, "max-field", source.DefaultMaxField, "reject rows with fields over `N` bytes")
 	offer(cmd, "header", "auto", "yes", "no")
+	offer(cmd, "encoding", charset.Names()...)
 }
 
 // parse reads them into options.
@@ -217,6 +218,8 @@ func (t *csvText) parse(s *source.Options) error {
 	problems.check("quote", err)
 	s.Header, err = parseHeader(t.header)
 	problems.check("header", err)
+	s.Encoding, err = charset.Parse(t.encoding)
+	problems.check("encoding", err)
 	return errors.Join(problems...)
 }
 

@@ -37,6 +37,7 @@ type Run struct {
 	LinksByValue      []manifest.LinksByValue // of a campaign
 	Dates             int64                   // accepted rows whose expiry is a date without a time
 	Counter           manifest.Counter        // where the counter of the store stands
+	NotUTF8           *manifest.Noted         // accepted rows whose URL has bytes that are not UTF-8; nil: none
 
 	// What only the process knows.
 	Resumed, Repeated  bool
@@ -70,7 +71,7 @@ func OfDirectory(out string, m *manifest.Manifest, sha256 string, t *manifest.Ti
 		r.ID, r.Store, r.Took = t.RunID, t.Store, time.Duration(t.Seconds*float64(time.Second))
 		told := &t.Told
 		r.Workspaces, r.Fresh, r.Rewritten, r.Changes, r.Stays, r.Dates, r.Nones = told.Workspaces, told.NewWorkspaces, told.Rewritten, told.RewrittenBy, told.Unchanged, told.Dates, told.Nones
-		r.LinksByValue, r.Counter = told.LinksByValue, told.Counter
+		r.LinksByValue, r.Counter, r.NotUTF8 = told.LinksByValue, told.Counter, told.NotUTF8
 	}
 	r.Stored = r.ID != 0
 	return r
@@ -205,11 +206,22 @@ func advice(reason string) string {
 // urls says what became of the URLs of the rows.
 func (r *Run) urls() []Fact {
 	list := []Fact{{Key: "rewritten", Name: "URLs rewritten", Noun: "row", Value: r.Rewritten, By: parts(r.Changes), Note: "visitors still go to the original URLs"}}
+	list = append(list, r.notUTF8()...)
 	if m := r.MergedDiffers; m != nil {
 		f := merged(m, "URLs merged that may differ")
 		list = append(list, f)
 	}
 	return list
+}
+
+// notUTF8 tells of URLs with bytes that are not UTF-8.
+func (r *Run) notUTF8() []Fact {
+	n := r.NotUTF8
+	if n == nil {
+		return nil
+	}
+	return []Fact{{Key: "not_utf8", Name: "URLs that are not UTF-8", Noun: "row", Value: n.Rows, Full: n, Note: "the links may lead nowhere; --encoding says what their bytes mean",
+		Example: &Example{Source: string(n.Source), Row: n.Row, Text: string(n.Text)}}}
 }
 
 // merged tells of rows whose URL may lead elsewhere than that of their link.

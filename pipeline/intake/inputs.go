@@ -66,6 +66,9 @@ func Open(ctx context.Context, names []string, opts source.Options, attrs string
 			in.Size = -1
 		}
 	}
+	if i := slices.IndexFunc(in.List, func(i *Input) bool { return i.NotDecoded() }); i >= 0 {
+		log.Info("rejects of an earlier run are UTF-8: Config.Source.Encoding does not count for them", "input", in.List[i].Name)
+	}
 	in.unite()
 	for _, i := range in.List {
 		i.judged = judge.Columns{Input: i.Name, Names: i.Columns, Params: i.findParams()}

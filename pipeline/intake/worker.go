@@ -6,6 +6,7 @@ import (
 	"context"
 	"math"
 	"slices"
+	"unicode/utf8"
 
 	"github.com/linkforge/bulk/canon"
 	"github.com/linkforge/bulk/codegen"
@@ -84,6 +85,7 @@ type worker struct {
 	variants    int64           // beyond the first of their rows
 	expanded    int64           // as of Rows
 	tagged      record.Noted
+	notUTF8     record.Noted
 	inputURL    []byte // of the row in hand, of a campaign
 	damaged     record.Damaged
 	codes       []columns.Code  // of the row in hand
@@ -247,10 +249,7 @@ func (w *worker) judge(in *Input, at record.Place, old *record.Legacy, domain []
 	if reason != "" {
 		return reason, detail
 	}
-	if row.Changes != 0 {
-		w.rewritten++
-		w.changes.Add(row.Changes)
-	}
+	w.countChange(row.Original, row.Changes, at)
 	w.accept(in, at, old, group, flags)
 	return "", ""
 }
@@ -282,7 +281,7 @@ func (w *worker) fileVariants(in *Input, at record.Place) {
 	if w.expanded++; row.Variants.Tagged {
 		w.tagged.Note(w.inputURL, at)
 	}
-	w.countChanges()
+	w.countChanges(at)
 	group := w.workspaces.ID(row.Workspace)
 	n := int64(0)
 	for row.Canonical = record.Start(w.buf); judge.Variant(row); row.Canonical = record.Start(w.buf) {
@@ -295,13 +294,25 @@ func (w *worker) fileVariants(in *Input, at record.Place) {
 
 // countChanges counts how the URL of a row of a campaign differs from its canonical form. Where the
 // parameters of its variants stand does not count.
-func (w *worker) countChanges() {
+func (w *worker) countChanges(at record.Place) {
 	var changes canon.Changes
 	form, err := w.cfg.Judge.Profile.AppendChanged(w.buf[:0], w.inputURL, &changes)
 	w.buf = form[:0]
-	if err == nil && changes != 0 {
-		w.rewritten++
-		w.changes.Add(changes)
+	if err == nil {
+		w.countChange(w.inputURL, changes, at)
+	}
+}
+
+// countChange counts how the URL of a row differs from its canonical form. Of one that is not UTF-8 each
+// such byte does.
+func (w *worker) countChange(url []byte, changes canon.Changes, at record.Place) {
+	if changes == 0 {
+		return
+	}
+	w.rewritten++
+	w.changes.Add(changes)
+	if !utf8.Valid(url) {
+		w.notUTF8.Note(url, at)
 	}
 }
 

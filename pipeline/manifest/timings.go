@@ -33,6 +33,7 @@ type Told struct {
 	RewrittenBy   map[string]int64 `json:"rewritten_by,omitempty"`   // of these, by how their URLs were changed
 	Unchanged     map[string]int64 `json:"links_unchanged,omitempty"`
 	Nones         int64            `json:"no_ends,omitempty"`            // accepted rows whose expiry or use limit is a word for none
+	NotUTF8       *Noted           `json:"not_utf8,omitempty"`           // accepted rows whose URL has bytes that are not UTF-8, which Text has as %XX
 	Dates         int64            `json:"dates_without_time,omitempty"` // accepted rows whose expiry is a date without a time
 	LinksByValue  []LinksByValue   `json:"links_by_value,omitempty"`     // of a campaign, by parameter
 	Counter       Counter          `json:"counter,omitzero"`             // of a scheme that has one

@@ -174,6 +174,9 @@ func (b *batcher) flush() error {
 	n := len(batch.Rows) + len(batch.Errors)
 	b.in.records.Add(int64(n + len(b.blanks)))
 	b.in.blanks.Add(int64(len(b.blanks)))
+	if b.in.Inspect {
+		b.inspect()
+	}
 	if n > 0 || b.in.sums != nil {
 		for i := range batch.Rows {
 			batch.Rows[i] += b.base

@@ -3,6 +3,7 @@ package source
 import (
 	"bytes"
 	"fmt"
+	"unicode/utf8"
 )
 
 // lines reads CSV and plain text for one worker.
@@ -60,7 +61,7 @@ func (l *lines) begin() bool {
 // too long. Their cells go straight from the window into the columns. It stops at another record,
 // at the end of the window, or when the batch is full.
 func (l *lines) fast(b *batcher) {
-	buf, p, base := l.w.buf, l.w.pos, l.w.base
+	buf, p, base, decoded := l.w.buf, l.w.pos, l.w.base, b.in.decoded
 	for p < len(buf) && !b.full() {
 		if buf[p] == '\n' {
 			p++
@@ -68,7 +69,7 @@ func (l *lines) fast(b *batcher) {
 		}
 		n := bytes.IndexByte(buf[p:], '\n')
 		lf := p + n
-		if n < 0 || n > l.maxField || l.quote.from(buf, p) < lf || l.nul.from(buf, p) < lf {
+		if n < 0 || n > l.maxField || l.quote.from(buf, p) < lf || l.nul.from(buf, p) < lf || decoded && !utf8.Valid(buf[p:lf]) {
 			break
 		}
 		end := lf
@@ -116,9 +117,16 @@ func (l *lines) slow(b *batcher) bool {
 	w := l.w
 	next, f := l.record(w.buf, w.pos, w.eof())
 	var cells [][]byte
+	var lacking *fault
+	if f == nil && next != more {
+		lacking = l.lacking(b.in, w.buf[w.pos:next])
+	}
 	switch {
 	case next == more:
 		return false
+	case lacking != nil: // the record can be split: all of its lines are at fault
+		l.drop(b, lacking, next)
+		return true
 	case f == nil && !l.whole && l.isBlankRecord(w.buf[w.pos:next], l.ncols):
 		b.blank(w.offset())
 		w.pos = next
@@ -151,6 +159,22 @@ func (l *lines) slow(b *batcher) bool {
 	}
 	w.pos = next
 	return true
+}
+
+// drop makes a bad record of all lines up to next.
+func (l *lines) drop(b *batcher, f *fault, next int) {
+	w := l.w
+	raw := bytes.TrimSuffix(w.buf[w.pos:next], []byte("\n"))
+	if len(raw) < next-w.pos {
+		raw = bytes.TrimSuffix(raw, []byte("\r"))
+	}
+	if size := len(raw); size > l.maxField {
+		raw = b.in.characters(raw[:l.maxField])
+		f = &fault{FieldTooLong, fmt.Sprintf("%s; raw has the first %d of the record's %d bytes", f.detail, len(raw), size)}
+	}
+	f, raw = b.in.mark(f, raw)
+	b.bad(w.offset(), f, raw, nil)
+	w.pos = next
 }
 
 // ragged is the fault of a record that does not have want fields.
@@ -222,9 +246,11 @@ func (l *lines) leave(b *batcher) bool {
 	}
 	f, raw := line.fault, line.raw[:min(int64(len(line.raw)), line.length)]
 	if line.length > int64(len(raw)) {
+		raw = b.in.characters(raw)
 		f = &fault{FieldTooLong, fmt.Sprintf("%s; raw has the first %d of the line's %d bytes", f.detail, len(raw), line.length)}
 		line.cells = nil
 	}
+	f, raw = b.in.mark(f, raw)
 	b.bad(line.offset, f, raw, line.cells)
 	*line = badLine{}
 	return true

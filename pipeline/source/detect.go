@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/linkforge/bulk/pipeline/columns"
 )
@@ -22,6 +23,9 @@ func (in *Input) openText(w *window) error {
 	start := 0
 	if bom {
 		start = len(utf8BOM)
+	}
+	if in.opts.Encoding != "" && !in.decoded && !hasRejectsHead(w.buf[w.pos+start:]) {
+		return &columns.UsageError{Input: in.Name, Msg: "begins with the byte order mark of " + w.encoding + ", so Options.Encoding " + in.opts.Encoding + " cannot be right: leave it out"}
 	}
 	if in.opts.MayBe(beacon) && isBeacon(w.buf[w.pos+start:]) {
 		return in.openBeacon(w, start)
@@ -109,6 +113,9 @@ func (in *Input) settleHeader(s *sample) (length int, err error) {
 	if in.Dialect.Header {
 		length = s.end
 		copy(cells, s.first)
+	}
+	if i := slices.IndexFunc(cells, func(cell string) bool { return in.decoded && !utf8.ValidString(cell) }); i >= 0 {
+		return 0, &columns.UsageError{Input: in.Name, Msg: fmt.Sprintf("the header has %s: it is in another encoding", in.lacks([]byte(cells[i])))}
 	}
 	in.SetNames(cells)
 	in.NoHeader, in.SaidNoHeader = !in.Dialect.Header, in.opts.Header == HeaderNo

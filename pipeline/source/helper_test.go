@@ -172,7 +172,7 @@ func testInput(data []byte, ncols int, opts Options) *Input {
 	}
 	in := &Input{Table: columns.New("test", columns.Choice{}), opts: opts, total: -1}
 	in.Format, in.Columns = "csv", make([]string, ncols)
-	in.src = newWindow(context.Background(), newStream(newDigest(bytes.NewReader(data), &in.done, false), opts.Block))
+	in.src = newWindow(context.Background(), newStream(newDigest(bytes.NewReader(data), &in.done, false), opts.Block, ""))
 	return in
 }
 

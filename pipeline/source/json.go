@@ -113,7 +113,7 @@ func (in *Input) withJSON(f func(*jsonText) error) error {
 		if err != nil {
 			return err
 		}
-		w = newWindow(w.ctx, newStream(newDigest(io.NewSectionReader(r, 0, r.size), new(atomic.Int64), true), in.opts.Block))
+		w = newWindow(w.ctx, newStream(newDigest(io.NewSectionReader(r, 0, r.size), new(atomic.Int64), true), in.opts.Block, ""))
 		defer w.Close()
 	}
 	if err := w.look(len(utf8BOM)); err != nil {

@@ -17,6 +17,7 @@ import (
 	"syscall"
 	"unicode/utf8"
 
+	"github.com/linkforge/bulk/pipeline/charset"
 	"github.com/linkforge/bulk/pipeline/columns"
 	"github.com/linkforge/bulk/pipeline/fsys"
 )
@@ -69,7 +70,7 @@ func (in *Input) open(ctx context.Context) error {
 	if in.direct() {
 		count = new(atomic.Int64)
 	}
-	in.src = newWindow(ctx, newStream(newDigest(raw, count, in.opts.report), block))
+	in.src = newWindow(ctx, newStream(newDigest(raw, count, in.opts.report), block, in.opts.Encoding))
 	return nil
 }
 
@@ -185,11 +186,15 @@ func (in *Input) settle() error {
 		return fmt.Errorf("is %s", in.Compression)
 	}
 	start := w.buf[w.pos:]
+	in.decoded = in.opts.Encoding != "" && w.encoding == in.opts.Encoding
 	if ext := strings.ToLower(filepath.Ext(in.Name)); len(start) == 0 && w.compression == "" && slices.Contains(neverEmpty, ext) {
 		return fmt.Errorf("is empty: a %s file has bytes even without rows", ext)
 	}
 	if err := refuse(start, w.compression); err != nil {
 		return &columns.UsageError{Input: in.Name, Msg: err.Error()}
+	}
+	if in.opts.Encoding != "" && hasOwnEncoding(start) {
+		return &columns.UsageError{Input: in.Name, Msg: "Options.Encoding " + in.opts.Encoding + " is for CSV and text: Parquet, Arrow and JSON tell how their text is written. Leave it out, or read the file by itself"}
 	}
 	switch {
 	case bytes.HasPrefix(start, []byte("PAR1")):
@@ -262,6 +267,17 @@ func refuse(start []byte, compression string) error {
 		}
 	}
 	return nil
+}
+
+// hasOwnEncoding reports whether the start of an input is of a format that tells how its text is written.
+func hasOwnEncoding(start []byte) bool {
+	return bytes.HasPrefix(start, []byte("PAR1")) || bytes.HasPrefix(start, []byte("ARROW1")) || bytes.HasPrefix(start, []byte{0xff, 0xff, 0xff, 0xff}) || isJSON(start)
+}
+
+// isDecoded reports whether the start of an input, which has no byte order mark, is that of a text in
+// an encoding: it is nothing else that is known.
+func isDecoded(start []byte, encoding, compression string) bool {
+	return encoding != "" && !hasOwnEncoding(start) && refuse(start, compression) == nil && (charset.IsWide(encoding) || !isNoText(start)) && !hasRejectsHead(start)
 }
 
 // isNoText says whether the start of an input is like random bytes: not in UTF-8, with control

@@ -135,6 +135,19 @@ func rejectsDelimiter(text []byte) byte {
 	return 0
 }
 
+// hasRejectsHead reports whether a text begins with the first names of a rejects file.
+func hasRejectsHead(text []byte) bool {
+	delim := rejectsDelimiter(text)
+	if delim == 0 {
+		return false
+	}
+	head := make([]byte, 0, 2*len(rejectsHead))
+	for c := range bytes.SplitSeq(text[:min(len(text), 3*len(rejectsHead))], []byte{delim}) {
+		head = append(append(head, bytes.Trim(c, `"`)...), ',')
+	}
+	return bytes.HasPrefix(head, []byte(rejectsHead+","))
+}
+
 // rejectsSplitter returns a splitter with room for the columns before those of the input, and for
 // quotes that the input did not need.
 func (in *Input) rejectsSplitter(delim byte) *splitter {

@@ -17,6 +17,11 @@
 // are not UTF-8 are data. A file with a UTF-16 byte order mark is decoded. Its offsets are
 // those of the text in UTF-8, with a byte order mark. An unpaired surrogate becomes U+FFFD.
 //
+// With Options.Encoding a text is decoded likewise. A record with bytes that the encoding lacks is
+// malformed, as a whole if it can be split, and its raw line has U+FFFD in their place. A rejects file
+// is UTF-8 nevertheless ([Input.NotDecoded]). JSON, Parquet and Arrow files, and a text with the byte
+// order mark of another encoding, are refused.
+//
 // A record whose cells are all empty, null or white space is blank. It has a number, and is counted
 // ([Input.BlankRows]), but it is no row, however many cells it has.
 //
@@ -81,12 +86,15 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"errors"
+	"fmt"
 	"hash"
 	"io"
 	"io/fs"
+	"slices"
 	"sync/atomic"
 
 	"github.com/apache/arrow/go/v17/arrow"
+	"github.com/linkforge/bulk/pipeline/charset"
 	"github.com/linkforge/bulk/pipeline/columns"
 	"github.com/linkforge/bulk/pipeline/fsys"
 	"github.com/linkforge/bulk/pipeline/profile"
@@ -150,6 +158,7 @@ type Options struct {
 	Delimiter byte      // 0: detect among , ; tab |
 	Quote     byte      // 0: '"'
 	Header    Header    // default HeaderAuto
+	Encoding  string    // of CSV and text, of charset.Names; "": UTF-8, or any bytes
 	PadRows   bool      // cells that are missing at the end of a record of CSV are blank, if none of their columns has a role
 	KnownAs   string    // a name whose extension tells if the input is a list of URLs or CSV; "": that of the input; not for a run
 	MaxField  int       // bytes; 0: 1 MiB
@@ -185,6 +194,8 @@ func (o Options) settled() (Options, error) {
 		return o, errors.New("batch size and block size cannot be negative")
 	case o.Header < HeaderAuto || o.Header > HeaderNo:
 		return o, errors.New("the header is none of HeaderAuto, HeaderYes and HeaderNo")
+	case o.Encoding != "" && !slices.Contains(charset.Names(), o.Encoding):
+		return o, fmt.Errorf("Options.Encoding %q is not the name of an encoding", o.Encoding)
 	case o.Quote == o.Delimiter || unusable(o.Quote) || unusable(o.Delimiter):
 		return o, errors.New("delimiter and quote must be two different ASCII characters, and not those of a line ending")
 	}
@@ -213,7 +224,7 @@ type Dialect struct {
 	Delimiter string
 	Quote     string
 	Header    bool
-	Encoding  string // "utf-8" (any bytes), "utf-16le", "utf-16be"
+	Encoding  string // "utf-8" (any bytes), "utf-16le", "utf-16be", or Options.Encoding
 	BOM       bool
 
 	// Of the raw lines of a rejects file, as given in Options; "": not given, or the usual quote.
@@ -227,6 +238,8 @@ type Input struct {
 	Dialect     *Dialect // nil where the format has none
 	Limit       int64    // most records that Read reads, good, bad and blank; 0: all. Set it before Read
 	Among       []string // columns of the run's rejects; nil: Columns. Set it before Read: if they differ, RowError.Detail says so
+
+	Inspect bool // Read notes whether the text is UTF-8 (NotUTF8). To be set before Read
 
 	Unread []bool // columns whose cells are not needed: of Parquet and Arrow they are null; nil: none. To be set before Read
 
@@ -244,7 +257,9 @@ type Input struct {
 	drain        func() error         // reads src to its end, once; nil: not before Read
 	read         func(*reading) error // the records of the format; set by Open
 	started      bool                 // Read or Close was called
+	decoded      bool                 // from Options.Encoding; set by Open
 	others       bool                 // Among differs from Columns
+	strange      atomic.Bool          // as of NotUTF8
 	records      atomic.Int64
 	blanks       atomic.Int64 // among records
 	cut          bool         // Limit stopped Read
@@ -264,6 +279,13 @@ func (in *Input) Size() int64 { return in.size }
 // or that it is blank.
 // Of a report it is zero.
 func (in *Input) SHA256() [32]byte { return in.sum }
+
+// NotUTF8 reports whether a record of the text has bytes that are not UTF-8, if Inspect was set.
+func (in *Input) NotUTF8() bool { return in.strange.Load() }
+
+// NotDecoded reports whether Options.Encoding does not count, since the input is the rejects of an
+// earlier run.
+func (in *Input) NotDecoded() bool { return in.opts.Encoding != "" && !in.decoded }
 
 // unread says that the cells of column i are not needed.
 func (in *Input) unread(i int) bool { return in.Unread != nil && in.Unread[i] }

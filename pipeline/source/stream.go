@@ -15,6 +15,7 @@ import (
 
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
+	"github.com/linkforge/bulk/pipeline/charset"
 	"golang.org/x/text/encoding/unicode"
 	"golang.org/x/text/transform"
 )
@@ -28,6 +29,7 @@ type stream struct {
 	stop, done chan struct{} // closed to end the goroutine, and by it when it has ended
 	lines      atomic.Bool   // a block ends with a line, if one ends near the block's end
 	first      chan *window  // block.turn of the first block
+	wanted     string        // Options.Encoding
 
 	// Set by the goroutine before the first block.
 	compression, encoding string
@@ -48,13 +50,16 @@ const (
 	someBlocks = 3  // of a stream that one goroutine reads
 	mostBlocks = 64 // of any
 
+	magicBytes = 4 // that tell compression and byte order
+
 	codedBuffer = 64 << 10 // bytes of compressed input that are read at a time; decoders ask for fewer
 )
 
-// newStream starts to read raw into a few blocks of size bytes.
-func newStream(raw *digest, size int) *stream {
+// newStream starts to read raw, a text of which may be in an encoding, into a few blocks of size bytes.
+func newStream(raw *digest, size int, encoding string) *stream {
 	s := &stream{
-		size: size, head: min(16*size, 64<<10),
+		wanted: encoding,
+		size:   size, head: min(16*size, 64<<10),
 		full: make(chan *block, mostBlocks), free: make(chan []byte, mostBlocks),
 		stop: make(chan struct{}), done: make(chan struct{}), first: make(chan *window, 1),
 		digest: raw,
@@ -137,7 +142,7 @@ func (s *stream) open() (io.Reader, func(), error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	start, r, err := peek(r)
+	start, r, err := peek(r, s.peeked())
 	s.encoding = "utf-8"
 	endian := unicode.LittleEndian
 	switch {
@@ -145,16 +150,27 @@ func (s *stream) open() (io.Reader, func(), error) {
 		s.encoding = "utf-16le"
 	case bytes.HasPrefix(start, []byte{0xfe, 0xff}):
 		s.encoding, endian = "utf-16be", unicode.BigEndian
+	case !bytes.HasPrefix(start, []byte(utf8BOM)) && isDecoded(start, s.wanted, s.compression):
+		s.encoding = s.wanted
+		return transform.NewReader(r, charset.NewReader(s.wanted)), closer, err
 	default:
 		return r, closer, err
 	}
 	return transform.NewReader(r, unicode.UTF16(endian, unicode.IgnoreBOM).NewDecoder()), closer, err
 }
 
+// peeked is how many bytes tell what the text is.
+func (s *stream) peeked() int {
+	if s.wanted != "" {
+		return peekBytes
+	}
+	return magicBytes
+}
+
 // decompress finds the compression by the first bytes. The function that it returns, unless
 // nil, releases what the decoder holds.
 func (s *stream) decompress() (io.Reader, func(), error) {
-	start, r, err := peek(s.digest)
+	start, r, err := peek(s.digest, magicBytes)
 	switch {
 	case err != nil:
 		return nil, nil, err
@@ -183,10 +199,10 @@ func isZstd(b []byte) bool {
 		len(b) >= 4 && b[0]&0xf0 == 0x50 && bytes.Equal(b[1:4], []byte{0x2a, 0x4d, 0x18})
 }
 
-// peek returns the first 4 bytes of r, or fewer if it ends, and a reader of all bytes.
-func peek(r io.Reader) ([]byte, io.Reader, error) {
-	b := bufio.NewReaderSize(r, 16) // small: larger reads bypass it
-	start, err := b.Peek(4)
+// peek returns the first n bytes of r, or fewer if it ends, and a reader of all bytes.
+func peek(r io.Reader, n int) ([]byte, io.Reader, error) {
+	b := bufio.NewReaderSize(r, max(n, 16)) // small: larger reads bypass it
+	start, err := b.Peek(n)
 	if err == io.EOF {
 		err = nil
 	}

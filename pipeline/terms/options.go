@@ -9,6 +9,7 @@ import (
 
 	"github.com/linkforge/bulk/canon"
 	"github.com/linkforge/bulk/pipeline/campaign"
+	"github.com/linkforge/bulk/pipeline/charset"
 	"github.com/linkforge/bulk/pipeline/hygiene"
 	"github.com/linkforge/bulk/pipeline/judge"
 	"github.com/linkforge/bulk/pipeline/legacy"
@@ -47,6 +48,11 @@ var table = []option{
 	{name: "limit", get: func(t *Terms) any { return t.Limit }, set: number(func(t *Terms) *int64 { return &t.Limit })},
 	{name: "workspace", get: func(t *Terms) any { return t.Workspace }, set: text(func(t *Terms) *string { return &t.Workspace })},
 	{name: "max_field", get: func(t *Terms) any { return t.MaxField }, set: number(func(t *Terms) *int64 { return &t.MaxField })},
+	{name: "encoding", wanted: "the name of an encoding", get: func(t *Terms) any { return some(t.Encoding) }, set: parsed(func(t *Terms, text string) bool {
+		var err error
+		t.Encoding, err = charset.Parse(text)
+		return err == nil
+	})},
 	{name: "pad_rows", get: func(t *Terms) any { return some(t.PadRows) }, set: flag(func(t *Terms) *bool { return &t.PadRows })},
 
 	{name: "fold_case", get: func(t *Terms) any {
@@ -255,7 +261,7 @@ func (t *Terms) Options() manifest.Options {
 func (t *Terms) OfDelete(owner string) manifest.Options {
 	options := t.Options()
 	maps.DeleteFunc(options, func(name string, _ any) bool {
-		return !slices.Contains([]string{"workspace", "dry_run", "max_field", "pad_rows", "assume_scheme", "code_from"}, name)
+		return !slices.Contains([]string{"workspace", "dry_run", "max_field", "encoding", "pad_rows", "assume_scheme", "code_from"}, name)
 	})
 	if owner != "" {
 		options["owner"] = owner

@@ -33,6 +33,7 @@ type Terms struct {
 	Limit        int64  // records that are read; 0: all
 	Workspace    string // of rows without one
 	MaxField     int64  // bytes
+	Encoding     string // of CSV and text (package charset); "": UTF-8, or any bytes
 	PadRows      bool   // cells that are missing at the end of a row are blank
 	Fold         bool   // the workspaces fold case: all codes are in ASCII lower case
 

@@ -25,8 +25,8 @@ func draw(t *rapid.T) *Terms {
 	w := &Terms{
 		ReportFormat: "parquet", ReportOrder: rapid.SampledFrom([]string{"sort", "input"}).Draw(t, "order"), BaseURL: word("base"),
 		ExcelSafe: is("safe"), Carry: is("carry"), DryRun: is("dry"), Limit: rapid.Int64Range(0, 9).Draw(t, "limit"), Workspace: word("workspace"), MaxField: 7,
-		URLs:    canon.Profile{MaxLength: 100, KeepFragment: is("fragment"), AssumeScheme: rapid.SampledFrom([]canon.AssumedScheme{canon.NoScheme, canon.HTTPS}).Draw(t, "scheme")},
-		Program: word("program"), CodeFrom: word("from"),
+		URLs:     canon.Profile{MaxLength: 100, KeepFragment: is("fragment"), AssumeScheme: rapid.SampledFrom([]canon.AssumedScheme{canon.NoScheme, canon.HTTPS}).Draw(t, "scheme")},
+		Encoding: rapid.SampledFrom([]string{"", "windows-1252", "utf-16be"}).Draw(t, "encoding"), Program: word("program"), CodeFrom: word("from"),
 	}
 	if is("rejects") {
 		w.MaxRejects = limits

@@ -292,7 +292,7 @@ func (c *inputCheck) options(m *manifest.Input) source.Options {
 	if d := m.Dialect; d != nil && m.Format == "rejects" && len(d.RawDelimiter) <= 1 && len(d.RawQuote) <= 1 {
 		opts.Delimiter, opts.Quote = (d.RawDelimiter + "\x00")[0], (d.RawQuote + "\x00")[0] // 0: there is none
 	}
-	opts.PadRows = c.run.terms.PadRows
+	opts.Encoding, opts.PadRows = c.run.terms.Encoding, c.run.terms.PadRows
 	opts.UniqueNames = true // as the manifest has them
 	opts.FirstURL = true    // an earlier version may have made the run
 	opts.KnownAs = string(m.Name)
