@@ -35,7 +35,17 @@ const (
 	TimingsName    = "timings.json"
 	RejectsName    = "rejects.csv"
 	CollisionsName = "collisions.csv"
+
+	// PageName is the page of a run for people. It may be written and replaced later.
+	PageName = "report.html"
 )
+
+// IsBeside reports whether the directory of a run may have a file of this name that its manifest does not
+// list: the manifest itself, the timings, the page, and what is left of a page if its writer was killed.
+func IsBeside(name string) bool {
+	unfinished := strings.HasPrefix(name, "."+PageName+".") && strings.HasSuffix(name, ".tmp")
+	return name == Name || name == TimingsName || name == PageName || unfinished
+}
 
 // IsReport reports whether a run may leave a report of this name.
 func IsReport(name string) bool {

@@ -157,7 +157,7 @@ func TestDirWithLitter(t *testing.T) {
 		}
 	}
 	run(t, out, false, "one")
-	leave(".DS_Store", "Thumbs.db")
+	leave(".DS_Store", "Thumbs.db", manifest.PageName, "."+manifest.PageName+".17.tmp")
 	f := claim(t, out, ClaimOptions{Overwrite: true})
 	leave("._mapping.csv", "~$mapping.csv", ".~lock.mapping.csv#")
 	if err := writeRun(f, "two"); err != nil {

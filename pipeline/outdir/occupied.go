@@ -71,14 +71,14 @@ func (f *Dir) ours(entries []fs.DirEntry) error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", manifest.ErrNotOurs, err)
 	}
-	known := []string{manifest.Name, manifest.TimingsName}
+	var known []string
 	for _, file := range m.Files {
 		if manifest.IsReport(file.Name) {
 			known = append(known, file.Name)
 		}
 	}
 	for _, e := range entries {
-		if !e.Type().IsRegular() || !slices.Contains(known, e.Name()) && !litter(e.Name()) {
+		if !e.Type().IsRegular() || !slices.Contains(known, e.Name()) && !manifest.IsBeside(e.Name()) && !litter(e.Name()) {
 			return fmt.Errorf("%w: it also holds %s, which no run wrote; move that away, or give another Config.Out", manifest.ErrNotOurs, e.Name())
 		}
 	}

@@ -146,7 +146,7 @@ func inBlocks[B any](ctx context.Context, workers int, read func(block *B, send 
 // checkDir compares an output directory with the list of its files in the manifest, and
 // returns those that cannot be read. Links to files are followed.
 func checkDir(dir string, files []manifest.FileSum, found *findings) (unread []string, err error) {
-	known := []string{manifest.Name, manifest.TimingsName}
+	var known []string
 	for _, file := range files {
 		known = append(known, file.Name)
 		info, err := os.Stat(filepath.Join(dir, file.Name))
@@ -164,7 +164,7 @@ func checkDir(dir string, files []manifest.FileSum, found *findings) (unread []s
 	}
 	entries, err := os.ReadDir(dir)
 	for _, e := range entries {
-		if !slices.Contains(known, e.Name()) {
+		if !slices.Contains(known, e.Name()) && !manifest.IsBeside(e.Name()) {
 			found.doubt(e.Name(), 0).wrong(FileUnlisted, "", "a file that the manifest lists", "")
 		}
 	}

@@ -545,6 +545,7 @@ func TestVerifyFolder(t *testing.T) {
 	}
 	const other = "mapping.\xff" // which JSON cannot have as a string
 	os.WriteFile("out/"+other, nil, 0o666)
+	os.WriteFile("out/"+manifest.PageName, nil, 0o666) // which is the page of the run
 	v := verified(t, verify.Config{})
 	if v.Failed() != 0 || len(v.Unexplained) != 1 || v.Unexplained[0].Kind != verify.FileUnlisted || v.Unexplained[0].File != other {
 		t.Fatalf("another file: %+v, %+v", v.Findings, v.Unexplained)
