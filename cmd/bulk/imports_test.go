@@ -29,6 +29,7 @@ var layers = map[string][]string{
 	"pipeline/columnar":              {},                // what source must know of hostile files
 	"pipeline/extsort":               {"pipeline/fsys"}, // knows no URL
 	"pipeline/packed":                {},
+	"pipeline/topk":                  {},
 	"pipeline/profile":               {"codegen"},
 	"pipeline/attrs":                 {"canon", "pipeline/profile"}, // of canon how bytes become text
 	"pipeline/hygiene":               {"canon", "pipeline/legacy", "pipeline/profile"},
