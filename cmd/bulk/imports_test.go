@@ -18,34 +18,36 @@ const module = "github.com/linkforge/bulk/"
 // layers lists, for each package, what of this module it may import, from the bottom up.
 // Values flow one way: cmd, pipeline, the stages emit, remove, settle and intake, then what they use.
 var layers = map[string][]string{
-	"canon":                          {},
-	"codegen":                        {},
-	"pipeline/assign":                {}, // also for use in a distributed runner
-	"pipeline/fsys":                  {},
-	"pipeline/fsys/fsystest":         {"pipeline/fsys"},
-	"pipeline/outcome":               {"pipeline/legacy"},
-	"pipeline/legacy":                {}, // knows no URL
-	"pipeline/charset":               {},
-	"pipeline/columnar":              {},                // what source must know of hostile files
-	"pipeline/extsort":               {"pipeline/fsys"}, // knows no URL
-	"pipeline/packed":                {},
-	"pipeline/topk":                  {},
-	"pipeline/profile":               {"codegen"},
-	"pipeline/attrs":                 {"canon", "pipeline/profile"}, // of canon how bytes become text
-	"pipeline/hygiene":               {"canon", "pipeline/legacy", "pipeline/profile"},
-	"pipeline/rules":                 {"pipeline/outcome", "pipeline/profile"},
-	"pipeline/columns":               {"canon", "codegen", "pipeline/profile"}, // of canon how bytes become text
-	"pipeline/campaign":              {"canon"},                                // also for use in a distributed runner
+	"canon":                  {},
+	"codegen":                {},
+	"pipeline/assign":        {}, // also for use in a distributed runner
+	"pipeline/fsys":          {},
+	"pipeline/fsys/fsystest": {"pipeline/fsys"},
+	"pipeline/outcome":       {"pipeline/legacy"},
+	"pipeline/legacy":        {}, // knows no URL
+	"pipeline/charset":       {},
+	"pipeline/columnar":      {},                // what source must know of hostile files
+	"pipeline/extsort":       {"pipeline/fsys"}, // knows no URL
+	"pipeline/packed":        {},
+	"pipeline/topk":          {},
+	"pipeline/profile":       {"codegen"},
+	"pipeline/attrs":         {"canon", "pipeline/profile"}, // of canon how bytes become text
+	"pipeline/hygiene":       {"canon", "pipeline/legacy", "pipeline/profile"},
+	"pipeline/rules":         {"pipeline/outcome", "pipeline/profile"},
+	"pipeline/columns":       {"canon", "codegen", "pipeline/profile"}, // of canon how bytes become text
+	"pipeline/campaign":      {"canon"},                                // also for use in a distributed runner
+	"pipeline/source":        {"pipeline/charset", "pipeline/columnar", "pipeline/columns", "pipeline/fsys", "pipeline/profile"},
+	"pipeline/along":         {"pipeline/attrs", "pipeline/columns", "pipeline/hygiene", "pipeline/manifest", "pipeline/profile", "pipeline/record", "pipeline/terms"},
+	"pipeline/judge":         {"pipeline/campaign", "canon", "codegen", "pipeline/hygiene", "pipeline/legacy", "pipeline/outcome", "pipeline/rules"}, // also for use in a distributed runner
+	"pipeline/terms":         {"pipeline/campaign", "canon", "pipeline/charset", "pipeline/hygiene", "pipeline/judge", "pipeline/legacy", "pipeline/manifest", "pipeline/rules"},
+	"pipeline/manifest":      {"pipeline/fsys"},
+	"pipeline/outdir":        {"pipeline/fsys", "pipeline/manifest"},
+	"pipeline/report":        {"canon", "codegen", "pipeline/legacy", "pipeline/outcome", "pipeline/rules", "pipeline/terms"},
+	"pipeline/readback":      {"canon", "pipeline/columns", "pipeline/fsys", "pipeline/outcome", "pipeline/report", "pipeline/source"},
+	"pipeline/survey":        {"pipeline/manifest", "pipeline/outcome", "pipeline/readback", "pipeline/report", "pipeline/rules", "pipeline/terms", "pipeline/topk"},
+	"pipeline/record":        {"codegen", "pipeline/legacy", "pipeline/outcome", "pipeline/packed", "pipeline/rules"}, // also for use in a distributed runner
+
 	"pipeline/campaign/campaigntest": {},
-	"pipeline/source":                {"pipeline/charset", "pipeline/columnar", "pipeline/columns", "pipeline/fsys", "pipeline/profile"},
-	"pipeline/along":                 {"pipeline/attrs", "pipeline/columns", "pipeline/hygiene", "pipeline/manifest", "pipeline/profile", "pipeline/record", "pipeline/terms"},
-	"pipeline/judge":                 {"pipeline/campaign", "canon", "codegen", "pipeline/hygiene", "pipeline/legacy", "pipeline/outcome", "pipeline/rules"}, // also for use in a distributed runner
-	"pipeline/terms":                 {"pipeline/campaign", "canon", "pipeline/charset", "pipeline/hygiene", "pipeline/judge", "pipeline/legacy", "pipeline/manifest", "pipeline/rules"},
-	"pipeline/manifest":              {"pipeline/fsys"},
-	"pipeline/outdir":                {"pipeline/fsys", "pipeline/manifest"},
-	"pipeline/report":                {"canon", "codegen", "pipeline/legacy", "pipeline/outcome", "pipeline/rules", "pipeline/terms"},
-	"pipeline/readback":              {"canon", "pipeline/columns", "pipeline/fsys", "pipeline/outcome", "pipeline/report", "pipeline/source"},
-	"pipeline/record":                {"codegen", "pipeline/legacy", "pipeline/outcome", "pipeline/packed", "pipeline/rules"}, // also for use in a distributed runner
 
 	"sink":                 {},
 	"sink/sqlite":          {"sink"},
