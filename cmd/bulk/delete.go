@@ -206,12 +206,15 @@ func (u *ui) confirmDelete(ctx context.Context, stdin io.Reader, o *deleteOption
 	return u.ask(ctx, stdin, fmt.Sprintf("Delete %s?", count(would.Links, "link")))
 }
 
+// deleteAdvice says, by reason, what could accept rejects of a delete.
+var deleteAdvice = map[string]string{string(canon.MissingScheme): "--code-column says which column has codes, --assume-scheme completes URLs"}
+
 // account returns the facts of a delete that ended with err.
 func (o *deleteOptions) account(r *pipeline.DeleteResult, lasted time.Duration, err error) *account.Account {
 	grace, _ := parseAge(defaultGrace) // a constant
 	a := account.Delete{Out: r.Out, ManifestSHA256: r.ManifestSHA256, DryRun: o.DryRun, Links: r.Links, Counts: r.Counts, Reasons: r.Reasons, BlankRows: r.BlankRows,
 		Store: o.store.name(), Workspace: o.Workspace, Owner: o.Owner, Took: lasted, Until: r.AsOf.Add(grace), Grace: defaultGrace,
 		RejectsFile: filepath.Join(r.Out, manifest.RejectsName), ExitCode: exitCode(err)}
-	a.Advice = map[string]string{string(canon.MissingScheme): "--code-column says which column has codes, --assume-scheme completes URLs"}
+	a.Advice = deleteAdvice
 	return a.Account()
 }

@@ -51,6 +51,7 @@ type runOptions struct {
 	scheme                                   schemeText
 
 	summary              string // json: also on stdout
+	html                 bool   // write the page of the run, too
 	rejectsOK, noRetries bool
 }
 
@@ -135,6 +136,7 @@ func (o *runOptions) flags(cmd *cobra.Command, writing *pflag.FlagSet) {
 	writing.BoolVar(&o.NewRun, "new-run", false, "start a new run, instead of resuming one")
 	f.BoolVar(&o.AllowEmpty, "allow-empty", false, "no rows at all, or no file, are no error")
 	writing.StringVar(&o.summary, "summary", "", "print what the run did to stdout, as `json`")
+	writing.BoolVar(&o.html, "html", false, "also write a page for people: report.html")
 	writing.String("metrics-file", "", "write metrics for Prometheus to this `FILE`")
 	o.store.flags(cmd)
 	f.Lookup("db").Usage = "`STORE` (default: BULK_DB, else sqlite:bulk.db)"
@@ -299,7 +301,11 @@ func run(ctx context.Context, ui *ui, o *runOptions) error {
 		ui.metrics.status, ui.metrics.result = o.Status, result
 	}
 	unwritten := ui.summary(o, result, err)
-	return cmp.Or(unwritten, o.ending(result.Counts.Rejected, err))
+	unwritten = cmp.Or(unwritten, ui.writePage(ctx, o, result, err))
+	if err != nil {
+		return errors.Join(err, unwritten)
+	}
+	return cmp.Or(unwritten, o.ending(result.Counts.Rejected, nil))
 }
 
 // open opens the store, limits the memory and shows how far the run is, until end is called.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/linkforge/bulk/pipeline/account"
+	"github.com/linkforge/bulk/pipeline/hygiene"
 )
 
 // Sentences are how a terminal tells an account, unless it has a screen for it.
@@ -108,6 +109,4 @@ func partsText(parts []account.Part) string {
 }
 
 // oneLine makes a text one line.
-func oneLine(text string) string {
-	return visible(strings.NewReplacer("\n", `\n`, "\t", `\t`).Replace(text))
-}
+func oneLine(text string) string { return hygiene.VisibleLine(text) }

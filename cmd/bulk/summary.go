@@ -75,19 +75,24 @@ func (o *runOptions) account(u *ui, r *pipeline.Result, err error) *account.Run 
 		Resumed: r.Resumed, Repeated: r.Repeated, NewStore: o.newStore && stored, Workspaces: r.Workspaces, Fresh: r.Fresh,
 		BlankRows: r.BlankRows, Rewritten: r.Rewritten, Changes: r.Changes, Stays: r.Stays, Dates: r.Dates, Nones: r.Nones, NotUTF8: r.NotUTF8, LinksByValue: r.LinksByValue, Counter: r.Counter, Rejected: map[string]account.Example{},
 		ShortURLs: o.BaseURL != "", Took: time.Since(u.began), ExitCode: exitCode(o.ending(r.Counts.Rejected, err)),
-		RejectsFile: filepath.Join(r.Out, manifest.RejectsName), Amend: "copy that file, correct the copy, run the copy",
+		RejectsFile: filepath.Join(r.Out, manifest.RejectsName), Amend: amend(refused || o.DryRun),
 	}
 	if refused {
 		a.Refused = inFlags(tooMany.Why())
-	}
-	if refused || o.DryRun {
-		a.Amend = "correct the input"
 	}
 	for reason, row := range r.Rejected {
 		a.Rejected[reason] = exampleOfReject(row)
 	}
 	a.Command = o.next(u, r, refused)
 	return a
+}
+
+// amend says what to do about rejects of a run that will run again, or not.
+func amend(again bool) string {
+	if again {
+		return "correct the input"
+	}
+	return "copy that file, correct the copy, run the copy"
 }
 
 // ending returns the error with which a run or preview ends that ended with err and so many rejects.
@@ -123,16 +128,21 @@ func (o *runOptions) next(u *ui, r *pipeline.Result, refused bool) string {
 	if o.DryRun {
 		return shellCommand(slices.DeleteFunc(slices.Clone(u.args), func(arg string) bool { return strings.HasPrefix(arg, "--dry-run") }))
 	}
-	args := []string{"verify", r.Out}
-	for _, input := range o.Inputs {
-		if input != "-" {
-			args = append(args, "--inputs", input)
-		}
+	inputs := slices.DeleteFunc(slices.Clone(o.Inputs), func(input string) bool { return input == "-" })
+	return checkCommand(r.Out, inputs, o.StoreName, [][2]string{
+		{"schema", o.store.postgres.Schema}, {"table", o.store.postgres.Table}, {"scheme-key-file", o.scheme.keyFile}, {"blocklist", o.scheme.blocklist}})
+}
+
+// checkCommand returns the command that checks a run, with those of the flags that have a value.
+func checkCommand(out string, inputs []string, store string, flags [][2]string) string {
+	args := []string{"verify", out}
+	for _, input := range inputs {
+		args = append(args, "--inputs", input)
 	}
-	args = append(args, "--db", o.StoreName)
-	for _, f := range []struct{ flag, value string }{{"schema", o.store.postgres.Schema}, {"table", o.store.postgres.Table}, {"scheme-key-file", o.scheme.keyFile}, {"blocklist", o.scheme.blocklist}} {
-		if f.value != "" {
-			args = append(args, "--"+f.flag, f.value)
+	args = append(args, "--db", store)
+	for _, f := range flags {
+		if f[1] != "" {
+			args = append(args, "--"+f[0], f[1])
 		}
 	}
 	return shellCommand(args)

@@ -12,10 +12,10 @@ import (
 	"strings"
 	"sync"
 	"time"
-	"unicode"
 	"unicode/utf8"
 
 	"github.com/linkforge/bulk/pipeline/account"
+	"github.com/linkforge/bulk/pipeline/hygiene"
 	"github.com/schollz/progressbar/v3"
 	"golang.org/x/term"
 )
@@ -173,25 +173,8 @@ func (u *ui) print(lines string) {
 	fmt.Fprintln(u.stderr, visible(lines))
 }
 
-// visible escapes control characters, which names of files and cells may have and a terminal
-// would obey. Tabs and ends of lines stay. It also escapes characters that change the
-// direction of text, and bytes that are not UTF-8, which some terminals take for control
-// characters.
-func visible(text string) string {
-	var b strings.Builder
-	for i, r := range text {
-		_, size := utf8.DecodeRuneInString(text[i:])
-		switch {
-		case r == utf8.RuneError && size == 1 || r < ' ' && r != '\n' && r != '\t':
-			fmt.Fprintf(&b, `\x%02x`, text[i])
-		case r >= 0x7f && (unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r)):
-			fmt.Fprintf(&b, `\u%04x`, r)
-		default:
-			b.WriteString(text[i : i+size])
-		}
-	}
-	return b.String()
-}
+// visible is a text without what a terminal would obey.
+func visible(text string) string { return hygiene.Visible(text) }
 
 // shown is a terminal to which data is written: it gets what visible makes of the text.
 type shown struct {

@@ -22,6 +22,7 @@ import (
 	"github.com/linkforge/bulk/pipeline/verify"
 	"github.com/linkforge/bulk/sink"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 type verifyOptions struct {
@@ -97,7 +98,7 @@ compared. (With --json, the summary has it as well.)`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringArrayVar(&o.Inputs, "inputs", nil, "also compare each row with the inputs of the run; repeat it for each `FILE`")
+	o.inputsFlag(f)
 	f.BoolVar(&o.json, "json", false, "print JSON lines instead of CSV")
 	f.StringVar(&o.format, "format", "csv", "`FORMAT` to print: csv or jsonl")
 	f.StringVar(&o.ManifestSHA256, "manifest-sha256", "", "SHA-256 (`SUM`) that the manifest must have, 64 hexadecimal digits")
@@ -117,14 +118,13 @@ compared. (With --json, the summary has it as well.)`,
 	return cmd
 }
 
+// inputsFlag defines the flag of the inputs.
+func (o *verifyOptions) inputsFlag(f *pflag.FlagSet) {
+	f.StringArrayVar(&o.Inputs, "inputs", nil, "also compare each row with the inputs of the run; repeat it for each `FILE`")
+}
+
 // runVerify runs bulk verify; its options are resolved.
 func runVerify(ctx context.Context, ui *ui, o *verifyOptions, withStore bool) (err error) {
-	if withStore {
-		if o.Store, err = o.store.open(ctx, ui.log); err != nil {
-			return err
-		}
-		defer func() { err = errors.Join(err, o.Store.Close()) }()
-	}
 	against := []string{"files"}
 	if len(o.Inputs) > 0 {
 		against = append(against, "inputs")
@@ -132,16 +132,10 @@ func runVerify(ctx context.Context, ui *ui, o *verifyOptions, withStore bool) (e
 	if withStore {
 		against = append(against, "store")
 	}
-	debug.SetMemoryLimit(2*o.Memory + 1<<30)
-	v, err := verify.Run(ctx, o.Config)
-	missing := errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
-	if wrong := errors.As(err, new(*verify.UsageError)); wrong || missing && !errors.Is(err, sink.ErrRetryable) { // a missing socket of a server is both
-		return usage(err)
-	}
+	v, a, err := o.check(ctx, ui, withStore)
 	if err != nil {
 		return err
 	}
-	a := o.account(v)
 	if err := printVerified(ui.stdout, v, a, account.Enumerate(against), o.json); err != nil {
 		return err
 	}
@@ -150,6 +144,26 @@ func runVerify(ctx context.Context, ui *ui, o *verifyOptions, withStore bool) (e
 		return errDiffers
 	}
 	return nil
+}
+
+// check checks the run; the options are resolved.
+func (o *verifyOptions) check(ctx context.Context, ui *ui, withStore bool) (v *verify.Result, a *account.Account, err error) {
+	if withStore {
+		if o.Store, err = o.store.open(ctx, ui.log); err != nil {
+			return nil, nil, err
+		}
+		defer func() { err = errors.Join(err, o.Store.Close()) }()
+	}
+	debug.SetMemoryLimit(2*o.Memory + 1<<30)
+	v, err = verify.Run(ctx, o.Config)
+	missing := errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
+	if wrong := errors.As(err, new(*verify.UsageError)); wrong || missing && !errors.Is(err, sink.ErrRetryable) { // a missing socket of a server is both
+		return nil, nil, usage(err)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	return v, o.account(v), nil
 }
 
 func (o *verifyOptions) resolve() (err error) {

@@ -64,6 +64,7 @@ type Fact struct {
 	Zero    bool   // people are told also if nothing is counted
 	Exact   bool   // the text is for copying: it must not be cut
 	Begins  bool   // a group of facts begins
+	Look    bool   // somebody should look at it: rows or links are not what they were meant to be
 }
 
 // A Part is a count under a name.

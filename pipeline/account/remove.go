@@ -24,12 +24,23 @@ type Delete struct {
 	ExitCode                int
 }
 
+// OfDeletion returns what the files of a finished delete tell of it: a manifest with its digest.
+func OfDeletion(out string, m *manifest.Deletion, sha256 string) *Delete {
+	d := &Delete{Out: out, ManifestSHA256: sha256, Links: m.LinksDeleted, Counts: m.Counts, Reasons: m.Reasons, BlankRows: m.Inputs.BlankRows()}
+	d.DryRun = manifest.Option[bool](m.Options, "dry_run")
+	d.Workspace, d.Owner = string(manifest.Option[manifest.Text](m.Options, "workspace")), string(manifest.Option[manifest.Text](m.Options, "owner"))
+	return d
+}
+
 // Account returns the facts of the delete.
 func (d *Delete) Account() *Account {
 	a := &Account{Title: "delete finished"}
 	links := Fact{Key: "links_deleted", Log: "links", Noun: "link", Value: d.Links, Zero: true, Words: "{} of workspace {workspace} deleted, in {seconds}"}
 	if d.Owner != "" {
 		links.Words = "{} of owner {owner} in workspace {workspace} deleted, in {seconds}"
+	}
+	if d.Took == 0 { // not known
+		links.Words = strings.TrimSuffix(links.Words, ", in {seconds}")
 	}
 	if d.DryRun {
 		links.Words = strings.Replace(links.Words, " deleted", " would be deleted", 1)

@@ -74,6 +74,9 @@ func OfDirectory(out string, m *manifest.Manifest, sha256 string, t *manifest.Ti
 		r.LinksByValue, r.Counter, r.NotUTF8 = told.LinksByValue, told.Counter, told.NotUTF8
 	}
 	r.Stored = r.ID != 0
+	if m.Files.Mapping() == "" {
+		r.Refused = "the rows were not as the run was told that they must be"
+	}
 	return r
 }
 
@@ -127,6 +130,9 @@ func (r *Run) head() []Fact {
 			run.Words = "the run finished in {seconds}"
 		}
 	}
+	if r.Took == 0 { // not known
+		run.Words = strings.NewReplacer("; it took {seconds}", "", "; the run took {seconds}", "", " in {seconds}", "").Replace(run.Words)
+	}
 	out := Fact{Key: "out", Value: r.Out}
 	if r.Repeated {
 		return []Fact{run, out, {Key: "repeated", Value: true}}
@@ -179,7 +185,7 @@ func (r *Run) rejects() []Fact {
 
 // reason is a fact of rejects for a reason.
 func reason(p Part, depth int, note string) Fact {
-	return Fact{In: "reasons", Key: p.Name, Name: p.Name, Words: "{} rejected: " + p.Name, Noun: "row", Value: p.Count, Depth: depth, Note: note}
+	return Fact{In: "reasons", Key: p.Name, Name: p.Name, Words: "{} rejected: " + p.Name, Noun: "row", Value: p.Count, Depth: depth, Note: note, Look: true}
 }
 
 // advice says what flag could accept rows that were rejected because of what they were elsewhere;
@@ -227,7 +233,7 @@ func (r *Run) notUTF8() []Fact {
 // merged tells of rows whose URL may lead elsewhere than that of their link.
 func merged(m *manifest.MergedDiffers, name string) Fact {
 	first, row := &m.Example[0], &m.Example[1]
-	return Fact{Key: "merged_differs", Name: name, Noun: "row", Value: m.Rows, By: parts(m.By), Full: m, Example: &Example{
+	return Fact{Key: "merged_differs", Name: name, Noun: "row", Value: m.Rows, By: parts(m.By), Full: m, Look: true, Example: &Example{
 		Source: string(row.Source), Row: row.Row, Text: redacted(row.URL) + " leads to " + redacted(first.URL)}}
 }
 
@@ -253,7 +259,7 @@ func (r *Run) links() []Fact {
 func (r *Run) codes() []Fact {
 	l := r.Legacy
 	aliases := Fact{In: "legacy", Key: "aliases", Value: l.Aliases}
-	conflicts := Fact{In: "legacy", Key: "conflicts", Value: l.Conflicts}
+	conflicts := Fact{In: "legacy", Key: "conflicts", Value: l.Conflicts, Look: l.Conflicts > 0}
 	if r.Mode.Keeps() {
 		conflicts.Name, conflicts.Noun, conflicts.Zero = "conflicts over codes", "conflict", true
 		if r.Refused == "" {
@@ -280,7 +286,7 @@ const NoCodes = "no row has an old code: is it the right column (--code-column)?
 func withoutCode(l *manifest.Legacy, read int64) Fact {
 	f := Fact{In: "legacy", Key: "without_code", Name: "rows without an old code", Noun: "row", Value: l.WithoutCode, Zero: true}
 	if l.WithoutCode == read && read > 0 {
-		f.Note = NoCodes
+		f.Note, f.Look = NoCodes, true
 	}
 	return f
 }
@@ -291,20 +297,20 @@ func caseTwins(t *manifest.CaseTwins, note string) Fact {
 	for _, code := range t.Examples[0] {
 		codes = append(codes, string(code))
 	}
-	return Fact{In: "legacy", Key: "case_twins", Name: "codes that differ only in case", Noun: "group", Value: t.Groups, Full: t, Note: note,
+	return Fact{In: "legacy", Key: "case_twins", Name: "codes that differ only in case", Noun: "group", Value: t.Groups, Full: t, Note: note, Look: true,
 		Example: &Example{Text: strings.Join(codes, ", ")}}
 }
 
 // damagedCodes tells of codes that a spreadsheet may have rewritten.
 func damagedCodes(d *manifest.OddCodes, note string) Fact {
-	return Fact{In: "legacy", Key: "damaged", Name: "codes damaged by a spreadsheet", Noun: "code", Value: d.Rows, Full: d, Note: note,
+	return Fact{In: "legacy", Key: "damaged", Name: "codes damaged by a spreadsheet", Noun: "code", Value: d.Rows, Full: d, Note: note, Look: true,
 		Example: &Example{Source: string(d.Example.Source), Row: d.Example.Row, Text: string(d.Example.Code)}}
 }
 
 // escapedCodes tells of codes that no request asks for as they stand, if they were cut out of URLs.
 func escapedCodes(e *manifest.OddCodes) Fact {
 	return Fact{In: "legacy", Key: "escaped", Name: "codes with escapes such as %2F", Noun: "code", Value: e.Rows, Full: e,
-		Note:    "if they are parts of URLs, --code-column 'path(COLUMN)' decodes them",
+		Note:    "if they are parts of URLs, --code-column 'path(COLUMN)' decodes them", Look: true,
 		Example: &Example{Source: string(e.Example.Source), Row: e.Example.Row, Text: string(e.Example.Code)}}
 }
 
@@ -335,7 +341,7 @@ func (r *Run) migration() (list []Fact) {
 			if f.Example == nil {
 				f.Name = ""
 			}
-			f.Note = "links that " + thatKind[kind]
+			f.Note, f.Look = "links that "+thatKind[kind], true
 			kinds = append(kinds, f)
 		}
 	}
@@ -394,7 +400,7 @@ func kindOf(kind hygiene.Kind, h manifest.Hygiene) Fact {
 func unread(m *manifest.Migration) (list []Fact) {
 	one := func(key, name, note string, n *manifest.Noted) {
 		if n != nil {
-			list = append(list, Fact{In: "migration", Key: key, Name: name, Noun: "row", Value: n.Rows, Full: n, Note: note,
+			list = append(list, Fact{In: "migration", Key: key, Name: name, Noun: "row", Value: n.Rows, Full: n, Note: note, Look: true,
 				Example: &Example{Source: string(n.Source), Row: n.Row, Text: string(n.Text)}})
 		}
 	}
@@ -558,7 +564,7 @@ var reasonsToStay = []reasonToStay{
 func stays(links map[string]int64, updated bool, name string, depth int) (list []Fact) {
 	for _, s := range reasonsToStay {
 		if n := links[s.name]; n > 0 {
-			f := Fact{In: "links_unchanged", Key: s.name, Log: "links_unchanged_" + s.name, Name: s.why, Noun: "link", Value: n, Depth: depth, Note: s.do}
+			f := Fact{In: "links_unchanged", Key: s.name, Log: "links_unchanged_" + s.name, Name: s.why, Noun: "link", Value: n, Depth: depth, Note: s.do, Look: true}
 			if updated && s.updated != "" {
 				f.Note = s.updated
 			}

@@ -1,6 +1,8 @@
 package manifest
 
 import (
+	"encoding/json"
+	"fmt"
 	"io"
 	"time"
 )
@@ -35,4 +37,16 @@ func WriteDeletion(w io.Writer, d *Deletion) error {
 	c := *d
 	c.Delete, c.AsOf, c.Inputs = true, c.AsOf.UTC(), c.Inputs.listed()
 	return writeJSON(w, &c)
+}
+
+// ReadDeletion reads what WriteDeletion wrote.
+func ReadDeletion(data []byte) (*Deletion, error) {
+	if _, err := Read(data); err != nil {
+		return nil, err
+	}
+	d := new(Deletion)
+	if err := json.Unmarshal(data, d); err != nil {
+		return nil, fmt.Errorf("read manifest: %w", err)
+	}
+	return d, nil
 }

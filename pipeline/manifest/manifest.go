@@ -56,6 +56,16 @@ func IsReport(name string) bool {
 	return false
 }
 
+// Mapping returns the name of the mapping; "": a run that may store no links has none.
+func (l Files) Mapping() string {
+	for i := range l {
+		if name := l[i].Name; IsReport(name) && name != RejectsName && name != CollisionsName {
+			return name
+		}
+	}
+	return ""
+}
+
 const (
 	MaxInputs  = 1 << 20 // of a run: the sort key of a reject has room for so many
 	maxColumns = 1 << 14 // of an input: columns.MaxColumns

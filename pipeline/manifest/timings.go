@@ -1,8 +1,15 @@
 package manifest
 
 import (
+	"encoding/json"
+	"errors"
+	"fmt"
 	"io"
+	"io/fs"
+	"path/filepath"
 	"time"
+
+	"github.com/linkforge/bulk/pipeline/fsys"
 )
 
 // Timings is what may differ between two equal runs, for people to read. Sizes
@@ -89,3 +96,23 @@ type GC struct {
 
 // WriteTimings writes t as indented JSON with a newline at the end.
 func WriteTimings(w io.Writer, t *Timings) error { return writeJSON(w, t) }
+
+// maxTimings is the most bytes of timings that are read.
+const maxTimings = 16 << 20
+
+// ReadTimings reads the timings of a run; nil: the directory has none.
+func ReadTimings(dir string) (*Timings, error) {
+	path := filepath.Join(dir, TimingsName)
+	data, err := fsys.OS{}.ReadFile(path, maxTimings)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	t := new(Timings)
+	if err := json.Unmarshal(data, t); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return t, nil
+}

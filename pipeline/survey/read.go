@@ -18,7 +18,7 @@ import (
 // Read surveys the mapping of a run, whose manifest lies in dir; nil: the run has no mapping. A mapping
 // that has other numbers of rows than the manifest says is an error.
 func Read(ctx context.Context, dir string, m *manifest.Manifest) (*Survey, error) {
-	name := mappingOf(m)
+	name := m.Files.Mapping()
 	if name == "" {
 		return nil, nil
 	}
@@ -34,16 +34,6 @@ func Read(ctx context.Context, dir string, m *manifest.Manifest) (*Survey, error
 		err = s.check(filepath.Join(dir, name), &m.Counts)
 	}
 	return s, err
-}
-
-// mappingOf returns the name of the mapping; "": there is none.
-func mappingOf(m *manifest.Manifest) string {
-	for _, f := range m.Files {
-		if manifest.IsReport(f.Name) && f.Name != manifest.RejectsName && f.Name != manifest.CollisionsName {
-			return f.Name
-		}
-	}
-	return ""
 }
 
 // read counts all rows.

@@ -1,0 +1,120 @@
+package page
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/linkforge/bulk/pipeline/account"
+	"github.com/linkforge/bulk/pipeline/hygiene"
+)
+
+// mostText is how many characters of a text are shown.
+const mostText = 300
+
+// show makes a text from anywhere fit for a page.
+func show[T ~string](text T) string {
+	s := hygiene.VisibleLine(hygiene.Redact(string(text)))
+	if utf8.RuneCountInString(s) <= mostText {
+		return s
+	}
+	return string([]rune(s)[:mostText-1]) + "…"
+}
+
+// showValue is show for the value of a parameter of URLs, which may be a secret by the parameter's name.
+func showValue(name, value string) string {
+	lead := "?" + name + "="
+	safe := hygiene.Redact(lead + value)
+	return show(strings.TrimPrefix(safe, lead))
+}
+
+// number writes a number for people.
+func number(n int64) string { return account.Number(n) }
+
+// share writes a part of a whole as a percentage.
+func share(part, whole int64) string {
+	if whole == 0 {
+		return "–"
+	}
+	return percent(float64(part) / float64(whole))
+}
+
+// percent writes a share of 1. What is not nothing is not shown as 0, and what is not all not as 100.
+func percent(p float64) string {
+	switch {
+	case p == 0:
+		return "0 %"
+	case p < 0.001:
+		return "under 0.1 %"
+	case p < 1 && p >= 0.9995:
+		return "over 99.9 %"
+	case p < 0.1:
+		return fmt.Sprintf("%.1f %%", 100*p)
+	}
+	return fmt.Sprintf("%.0f %%", 100*p)
+}
+
+// large writes a number that may be very large or very small.
+func large(x float64) string {
+	switch {
+	case x == 0:
+		return "0"
+	case x < 0.01:
+		return "under 0.01"
+	case x < 100 && x != math.Trunc(x):
+		return fmt.Sprintf("%.2f", x)
+	case x < 1e15:
+		return account.Number(int64(math.Round(x)))
+	}
+	digits := strconv.FormatFloat(x, 'e', 1, 64)
+	mantissa, exponent, _ := strings.Cut(digits, "e+")
+	return mantissa + " × 10^" + strings.TrimLeft(exponent, "0")
+}
+
+// size writes a number of bytes.
+func size(n int64) string {
+	units := []string{"bytes", "KiB", "MiB", "GiB", "TiB"}
+	x, unit := float64(n), 0
+	for x >= 1024 && unit < len(units)-1 {
+		x, unit = x/1024, unit+1
+	}
+	if unit == 0 {
+		return account.Counted(n, "byte")
+	}
+	if x < 10 {
+		return fmt.Sprintf("%.1f %s", x, units[unit])
+	}
+	return fmt.Sprintf("%.0f %s", x, units[unit])
+}
+
+// seconds writes a time.
+func seconds(s float64) string {
+	switch {
+	case s < 0.001:
+		return "under 0.001 s"
+	case s < 1:
+		return fmt.Sprintf("%.3f s", s)
+	case s < 60:
+		return fmt.Sprintf("%.1f s", s)
+	}
+	return time.Duration(s * float64(time.Second)).Round(time.Second).String()
+}
+
+// moment writes a time for people.
+func moment(t time.Time) string { return t.UTC().Format("2 January 2006, 15:04 UTC") }
+
+// sentence begins a text with a capital letter and ends it with a full stop.
+func sentence(text string) string {
+	if text == "" {
+		return ""
+	}
+	first, n := utf8.DecodeRuneInString(text)
+	text = strings.ToUpper(string(first)) + text[n:]
+	if strings.HasSuffix(text, ".") || strings.HasSuffix(text, "?") {
+		return text
+	}
+	return text + "."
+}
