@@ -65,7 +65,7 @@ func (p *pageMaker) ofFiles(ctx context.Context, m *manifest.Manifest, data []by
 		}
 		of := account.OfDeletion(p.dir, d, manifest.Digest(data))
 		grace, _ := parseAge(defaultGrace) // a constant
-		of.Until, of.Grace, of.RejectsFile, of.Advice = d.AsOf.Add(grace), defaultGrace, rejects, deleteAdvice
+		of.Until, of.Grace, of.RejectsFile, of.Advice, of.Rejected = d.AsOf.Add(grace), defaultGrace, rejects, deleteAdvice, rejected
 		return of.Account(), next, nil
 	}
 	of := account.OfDirectory(p.dir, m, manifest.Digest(data), t)
@@ -170,6 +170,9 @@ func pageFacts(a *account.Account) (list []page.Fact) {
 			if e.Row > 0 {
 				p.Place = e.Source + ", row " + thousands(e.Row)
 			}
+		}
+		if !p.Hidden {
+			p.Said = claim(a, f)
 		}
 		list = append(list, p)
 	}

@@ -20,7 +20,8 @@ type Delete struct {
 	Until                   time.Time // no sweep with its default grace removes the links before
 	Grace                   string    // the default grace of a sweep
 	RejectsFile             string
-	Advice                  map[string]string // by reason
+	Advice                  map[string]string  // by reason
+	Rejected                map[string]Example // the first reject of each reason; nil: the rejects tell
 	ExitCode                int
 }
 
@@ -59,7 +60,12 @@ func (d *Delete) Account() *Account {
 		Fact{Key: "manifest_sha256", Value: d.ManifestSHA256, Words: "wrote {out}, manifest sha256 {}"},
 		Fact{Key: "exit_code", Log: "-", Value: ID(d.ExitCode)}, Fact{Key: "reasons", Log: "-", Full: Empty{}})
 	for _, p := range parts(d.Reasons) {
-		a.add(reason(p, 0, d.Advice[p.Name]))
+		f := reason(p, 0, d.Advice[p.Name])
+		if e, ok := d.Rejected[p.Name]; ok {
+			e.In = "rejected"
+			f.Example = &e
+		}
+		a.add(f)
 	}
 	for _, f := range blankRows(d.BlankRows) {
 		f.Words = "{} skipped: all cells are empty"

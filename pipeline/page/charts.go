@@ -1,9 +1,11 @@
 package page
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/linkforge/bulk/pipeline/topk"
 )
@@ -96,6 +98,7 @@ func stack(counts []int64, width, gap, least float64) []float64 {
 type bars struct {
 	Caption    string
 	Head, Unit string // of the names and the numbers
+	Class      string // of what the bars count; "": of nothing special
 	Rows       []barRow
 	Foot       string // what else there is to know; "": nothing
 	More       bool   // rows have a column More
@@ -189,8 +192,11 @@ const (
 // A bin is a number of a chart, before it is drawn.
 type bin struct {
 	name  string
+	below string // what stands below its column; "": its name
 	count int64
 }
+
+func (b *bin) mark() string { return cmp.Or(b.below, b.name) }
 
 // newChart draws bins.
 func newChart(id, title, head, unit, text string, bins []bin) *chart {
@@ -200,15 +206,13 @@ func newChart(id, title, head, unit, text string, bins []bin) *chart {
 		most = max(most, b.count)
 	}
 	top := roundUp(most)
-	for _, part := range []int64{0, 1, 2} {
-		if n := top * part / 2; part != 1 || top%2 == 0 {
-			c.Lines = append(c.Lines, gridLine{chartBottom - (chartBottom-chartTop)*float64(n)/float64(top), short(n)})
-		}
+	for _, n := range []int64{0, top / 2, top} {
+		c.Lines = append(c.Lines, gridLine{chartBottom - (chartBottom-chartTop)*float64(n)/float64(top), short(n)})
 	}
 	width := (chartRight - chartLeft) / float64(len(bins))
 	every, longest := 1, 1
 	for _, b := range bins {
-		longest = max(longest, len(b.name))
+		longest = max(longest, utf8.RuneCountInString(b.mark()))
 	}
 	for float64(every)*width < float64(longest)*labelWidth+6 || len(bins)/every > mostLabels {
 		every++
@@ -221,18 +225,21 @@ func newChart(id, title, head, unit, text string, bins []bin) *chart {
 		x := chartLeft + float64(i)*width
 		c.Columns = append(c.Columns, column{b.name, number(b.count), x + width*0.08, chartBottom - height, width * 0.84, height})
 		if i%every == 0 {
-			c.Labels = append(c.Labels, label{x + width/2, b.name})
+			c.Labels = append(c.Labels, label{x + width/2, b.mark()})
 		}
 	}
 	return c
 }
 
-// roundUp returns a round number that is not smaller.
+// roundUp returns a round even number that is not smaller.
 func roundUp(n int64) int64 {
+	if n <= 8 {
+		return max(n+n%2, 2)
+	}
 	for unit := int64(1); ; unit *= 10 {
-		for _, digit := range []int64{1, 2, 4, 5, 6, 8} {
-			if digit*unit >= n {
-				return digit * unit
+		for _, digits := range []int64{10, 12, 16, 20, 24, 30, 40, 50, 60, 80} {
+			if digits*unit >= n {
+				return digits * unit
 			}
 		}
 	}
@@ -262,8 +269,23 @@ type table struct {
 // A cell of a table.
 type cell struct {
 	Text   string
-	Number bool // right aligned
-	Code   bool // from an input, or a digest
-	Wide   bool // on a narrow screen it has a line of its own
-	Name   bool // the row is about it
+	Number bool   // right aligned
+	Code   bool   // from an input, or a digest
+	Wide   bool   // on a narrow screen it has a line of its own
+	Name   bool   // the row is about it
+	Head   string // of its column
 }
+
+func named(text string) cell  { return cell{Text: text, Name: true} }
+func figure(text string) cell { return cell{Text: text, Number: true} }
+
+// add adds a row.
+func (t *table) add(row ...cell) {
+	for i := range row {
+		row[i].Head = t.Head[i].Text
+	}
+	t.Rows = append(t.Rows, row)
+}
+
+// Stacks reports whether on a narrow screen each row is a list of its cells.
+func (t *table) Stacks() bool { return len(t.Head) > 2 }

@@ -17,7 +17,7 @@ import (
 func between(by map[string]int64, next func(string) string) (bins []bin) {
 	names := slices.Sorted(maps.Keys(by))
 	for at := names[0]; at <= names[len(names)-1] && len(bins) <= mostBins; at = next(at) {
-		bins = append(bins, bin{at, by[at]})
+		bins = append(bins, bin{name: at, count: by[at]})
 	}
 	return bins
 }
@@ -57,8 +57,8 @@ func spaceSection(r *Report, _ map[place][]Fact) section {
 	if len(most) == 0 {
 		return s
 	}
-	s.Lead = fmt.Sprintf("Codes are made from hashes of %d characters. If two links of a workspace want one code, one of them gets its next code. "+
-		"The workspace with the most links of this run is %s.", scheme.CodeLength, show(most[0].Text))
+	s.Lead = fmt.Sprintf("A code is the beginning of a hash, %d characters. If two links of a workspace want one code, one of them gets its next code. "+
+		"These are the links of workspace %s, which has the most in this run.", scheme.CodeLength, show(most[0].Text))
 	s.add(part{Table: hashTable(scheme, most[0].Count)})
 	return s
 }
@@ -69,8 +69,8 @@ var sizes = []int64{1, 10, 100}
 // hashTable estimates collisions of hashed codes.
 func hashTable(scheme *manifest.Scheme, links int64) *table {
 	t := &table{Caption: "Expected collisions, in one workspace", Head: []cell{
-		{Text: "size", Name: true}, {Text: "links", Number: true}, {Text: "of all codes", Number: true},
-		{Text: "links that need another code", Number: true}, {Text: "chance of any", Number: true}, {Text: "links without a code", Number: true},
+		named("size"), figure("links"), figure("share of all codes"),
+		figure("expected to need another code"), figure("chance of any"), figure("left without a code"),
 	}}
 	for _, times := range sizes {
 		if links > 1e16/times {
@@ -85,8 +85,8 @@ func hashTable(scheme *manifest.Scheme, links int64) *table {
 		if times > 1 {
 			name = fmt.Sprintf("%d times", times)
 		}
-		t.Rows = append(t.Rows, []cell{{Text: name, Name: true}, {Text: number(load.Links), Number: true}, {Text: percent(float64(load.Links) / e.Codes), Number: true},
-			{Text: large(e.Colliding), Number: true}, {Text: percent(e.AnyCollision), Number: true}, {Text: large(e.Exhausted), Number: true}})
+		t.add(named(name), figure(number(load.Links)), figure(odds(float64(load.Links)/e.Codes)),
+			figure(large(e.Colliding)), figure(odds(e.AnyCollision)), figure(large(e.Exhausted)))
 		t.Foot = fmt.Sprintf("There are %s codes. Links that the store had before the run and that no row names do not count.", large(e.Codes))
 	}
 	if t.Rows == nil {
@@ -103,7 +103,7 @@ func counterTable(r *Report, spec codegen.Spec) *table {
 			last = max(last, some.Last)
 		}
 	}
-	t := &table{Caption: "Numbers of the counter", Head: []cell{{Text: "size", Name: true}, {Text: "numbers in use", Number: true}, {Text: "of all", Number: true}, {Text: "left", Number: true}}}
+	t := &table{Caption: "Numbers of the counter", Head: []cell{named("size"), figure("numbers in use"), figure("of all"), figure("left")}}
 	for _, times := range sizes {
 		if last > 1e16/times {
 			break
@@ -116,7 +116,7 @@ func counterTable(r *Report, spec codegen.Spec) *table {
 		if times > 1 {
 			name = fmt.Sprintf("%d times", times)
 		}
-		t.Rows = append(t.Rows, []cell{{Text: name, Name: true}, {Text: large(e.Numbers), Number: true}, {Text: percent(min(e.Numbers/e.Codes, 1)), Number: true}, {Text: large(e.Left), Number: true}})
+		t.add(named(name), figure(large(e.Numbers)), figure(odds(min(e.Numbers/e.Codes, 1))), figure(large(e.Left)))
 	}
 	return t
 }
@@ -200,7 +200,7 @@ func stageBars(t *manifest.Timings) *bars {
 func filesSection(r *Report, facts map[place][]Fact) section {
 	s := section{ID: "files", Title: "Files"}
 	s.add(part{Facts: facts[placeFiles]})
-	t := &table{Caption: "Inputs", Head: []cell{{Text: "input", Name: true}, {Text: "format"}, {Text: "rows", Number: true}, {Text: "size", Number: true}, {Text: "SHA-256", Wide: true}}}
+	t := &table{Caption: "Inputs", Head: []cell{named("input"), {Text: "format"}, figure("rows"), figure("size"), {Text: "SHA-256", Wide: true}}}
 	for i := range r.Manifest.Inputs[:min(len(r.Manifest.Inputs), mostListed)] {
 		in := &r.Manifest.Inputs[i]
 		format := in.Format
@@ -212,15 +212,15 @@ func filesSection(r *Report, facts map[place][]Fact) section {
 			bytes = size(in.Size)
 		}
 		sum := cell{Text: show(cmp.Or(in.SHA256, in.RecordsSHA256, "–")), Code: true, Wide: true}
-		t.Rows = append(t.Rows, []cell{{Text: show(in.Name), Code: true, Name: true}, {Text: show(format)}, {Text: number(in.Records - in.BlankRows), Number: true}, {Text: bytes, Number: true}, sum})
+		t.add(cell{Text: show(in.Name), Code: true, Name: true}, cell{Text: show(format)}, figure(number(in.Records-in.BlankRows)), figure(bytes), sum)
 	}
 	if more := len(r.Manifest.Inputs) - len(t.Rows); more > 0 {
 		t.Foot = fmt.Sprintf("There are %s more inputs: see %s. All have %s rows.", number(int64(more)), manifest.Name, number(r.Manifest.Inputs.Rows()))
 	}
 	s.add(part{Table: t})
-	t = &table{Caption: "Outputs", Head: []cell{{Text: "file", Name: true}, {Text: "rows", Number: true}, {Text: "SHA-256", Wide: true}}}
+	t = &table{Caption: "Outputs", Head: []cell{named("file"), figure("rows"), {Text: "SHA-256", Wide: true}}}
 	for _, f := range r.Manifest.Files {
-		t.Rows = append(t.Rows, []cell{{Text: show(f.Name), Code: true, Name: true}, {Text: number(f.Rows), Number: true}, {Text: show(f.SHA256), Code: true, Wide: true}})
+		t.add(cell{Text: show(f.Name), Code: true, Name: true}, figure(number(f.Rows)), cell{Text: show(f.SHA256), Code: true, Wide: true})
 	}
 	s.add(part{Table: t})
 	return s
@@ -228,7 +228,7 @@ func filesSection(r *Report, facts map[place][]Fact) section {
 
 // optionsSection lists what the run was told that can change its result.
 func optionsSection(r *Report, _ map[place][]Fact) section {
-	s := section{ID: "options", Title: "Options", Lead: "What the run was told that can change its result."}
+	s := section{ID: "options", Title: "Options", Lead: "What it was told that can change the result."}
 	m := r.Manifest
 	all := map[string]string{"canonical_form": m.Profile, "unicode_version": m.UnicodeVersion, "as_of": moment(m.AsOf), "bulk_version": m.Version}
 	if !r.Deletion {
@@ -245,13 +245,13 @@ func optionsSection(r *Report, _ map[place][]Fact) section {
 		}
 		all[name] = text
 	}
-	t := &table{Head: []cell{{Text: "option", Name: true}, {Text: "value"}}}
+	t := &table{Head: []cell{named("option"), {Text: "value"}}}
 	for _, name := range slices.Sorted(maps.Keys(all))[:min(len(all), mostListed)] {
 		value := cell{Text: showValue(name, all[name]), Code: true}
 		if value.Text == "" {
 			value = cell{Text: "–"}
 		}
-		t.Rows = append(t.Rows, []cell{{Text: show(name), Code: true, Name: true}, value})
+		t.add(cell{Text: show(name), Code: true, Name: true}, value)
 	}
 	s.add(part{Table: t})
 	return s

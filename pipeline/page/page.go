@@ -49,9 +49,10 @@ type Fact struct {
 	Place   string // of the example, such as: links.csv, row 7
 	Note    string
 	Depth   int
-	Look    bool // somebody should look at it
-	Copy    bool // Text is for copying
-	Hidden  bool // people are not told; others may need its number
+	Look    bool   // somebody should look at it
+	Said    string // name and value, or Text, as a sentence without example and note
+	Copy    bool   // Text is for copying
+	Hidden  bool   // people are not told; others may need its number
 }
 
 // A Count is a number under a name.

@@ -25,7 +25,7 @@ var places = map[string]place{
 	"reasons": placeRejects, "rejects_file": placeRejects,
 	"rewritten": placeMerged, "merged_differs": placeMerged,
 	"legacy": placeCodes, "numbers": placeCodes, "collisions": placeCodes, "migration.hygiene": placeCodes,
-	"rules": placeEnds, "links_unchanged": placeEnds, "expires_at": placeEnds, "dates_without_time": placeEnds, "no_ends": placeEnds, "holds_until": placeEnds, "no_expiry": placeEnds,
+	"rules": placeEnds, "links_unchanged": placeEnds, "expires_at": placeEnds, "dates_without_time": placeEnds, "no_ends": placeEnds, "no_expiry": placeEnds,
 	"campaign": placeCampaigns, "tagged": placeCampaigns,
 	"domains": placeDomains, "workspaces": placeDomains,
 	"rows_per_second": placeTime,

@@ -35,7 +35,7 @@ func (s *section) add(p part) {
 // rejectsSection has the rejects by reason, each with an example.
 func rejectsSection(r *Report, facts map[place][]Fact) section {
 	s := section{ID: "rejects", Title: "Rejected rows"}
-	b := &bars{Caption: "Rejected rows by reason", Head: "reason", Unit: "rows", More: true, Shares: true}
+	b := &bars{Caption: "Rejected rows by reason", Head: "reason", Unit: "rows", Class: "rejected", More: true, Shares: true}
 	var values []float64
 	var others []Fact
 	rejected := int64(0)
@@ -71,7 +71,7 @@ func rejectsSection(r *Report, facts map[place][]Fact) section {
 
 // mergedSection says which URLs were rewritten, and which of them share a link.
 func mergedSection(_ *Report, facts map[place][]Fact) section {
-	s := section{ID: "merged", Title: "Rewritten and merged URLs", Lead: "URLs are compared in canonical form. Visitors still go to the original URLs."}
+	s := section{ID: "merged", Title: "Rewritten and merged URLs", Lead: "URLs are compared in canonical form, which only tells which of them are one link."}
 	for _, f := range facts[placeMerged] {
 		if f.IsNumber() && f.Number == 0 {
 			continue
@@ -147,7 +147,7 @@ func months(e *survey.Ends) *chart {
 		if bins = between(years, nextYear); len(bins) > mostBins {
 			bins = bins[:0]
 			for _, year := range slices.Sorted(maps.Keys(years)) {
-				bins = append(bins, bin{year, years[year]})
+				bins = append(bins, bin{name: year, count: years[year]})
 			}
 			bins = lastTogether(bins)
 		}
@@ -210,9 +210,11 @@ func urlsSection(r *Report, _ map[place][]Fact) section {
 	if r.Survey == nil || r.Survey.URLs.Total() == 0 {
 		return s
 	}
-	s.add(part{Chart: lengths("url-lengths", "Length of the URLs", "bytes", "rows", r.Survey.URLs), Beside: true})
-	if r.Survey.Codes.Total() > 0 {
-		s.add(part{Chart: lengths("code-lengths", "Length of the new codes", "characters", "links", r.Survey.Codes), Beside: true})
+	s.add(part{Chart: lengths("url-lengths", "Length of the URLs in bytes", "bytes", "rows", r.Survey.URLs), Beside: true})
+	if c := r.Survey.Codes; len(c) > 0 && c[len(c)-1] == c.Total() {
+		s.Lead = fmt.Sprintf("All new codes have %d characters.", len(c)-1)
+	} else if len(c) > 0 {
+		s.add(part{Chart: lengths("code-lengths", "Length of the new codes in characters", "characters", "links", r.Survey.Codes), Beside: true})
 	}
 	s.add(part{Bars: barsOf("Parameters in canonical URLs", "parameter", "times", &r.Survey.Parameters, mostParameters, show[string])})
 	return s
@@ -236,7 +238,7 @@ func lengths(id, title, of, unit string, l survey.Lengths) *chart {
 	}
 	var bins []bin
 	for at := first / width * width; at <= end; at += width {
-		b := bin{name: fmt.Sprint(at)}
+		b := bin{name: fmt.Sprint(at), below: fmt.Sprint(at)}
 		if width > 1 {
 			b.name = fmt.Sprintf("%d–%d", at, at+width-1)
 		}
@@ -247,7 +249,7 @@ func lengths(id, title, of, unit string, l survey.Lengths) *chart {
 	}
 	if over := bins[len(bins)-1]; end < last {
 		past := end/width*width + width
-		over = bin{name: fmt.Sprintf("%d and more", past)}
+		over = bin{name: fmt.Sprintf("%d and more", past), below: fmt.Sprintf("%d…", past)}
 		for n := past; n <= last; n++ {
 			over.count += l[n]
 		}
@@ -262,9 +264,9 @@ func lengths(id, title, of, unit string, l survey.Lengths) *chart {
 	return newChart(id, title, of, unit, text, bins)
 }
 
-// runSection has all that is told elsewhere on no place.
+// runSection has all that has no other place.
 func runSection(_ *Report, facts map[place][]Fact) section {
-	s := section{ID: "run", Title: "The run"}
+	s := section{ID: "run", Title: "Other facts"}
 	s.add(part{Facts: facts[placeRun]})
 	return s
 }

@@ -47,14 +47,31 @@ func percent(p float64) string {
 	switch {
 	case p == 0:
 		return "0 %"
-	case p < 0.001:
-		return "under 0.1 %"
+	case p == 1:
+		return "100 %"
+	case p < 0.0005:
+		return "< 0.1 %"
 	case p < 1 && p >= 0.9995:
-		return "over 99.9 %"
-	case p < 0.1:
-		return fmt.Sprintf("%.1f %%", 100*p)
+		return "> 99.9 %"
 	}
-	return fmt.Sprintf("%.0f %%", 100*p)
+	return fmt.Sprintf("%.1f %%", 100*p)
+}
+
+// odds writes a chance that may be very small.
+func odds(p float64) string {
+	if p == 0 || p >= 0.001 {
+		return percent(p)
+	}
+	if p < 1e-9 {
+		return "under 1 in a billion"
+	}
+	return "1 in " + large(twoDigits(1/p))
+}
+
+// twoDigits rounds a number of 1 or more to two digits.
+func twoDigits(x float64) float64 {
+	unit := math.Pow(10, max(math.Floor(math.Log10(x))-1, 0))
+	return math.Round(x/unit) * unit
 }
 
 // large writes a number that may be very large or very small.
@@ -71,8 +88,10 @@ func large(x float64) string {
 	}
 	digits := strconv.FormatFloat(x, 'e', 1, 64)
 	mantissa, exponent, _ := strings.Cut(digits, "e+")
-	return mantissa + " × 10^" + strings.TrimLeft(exponent, "0")
+	return mantissa + " × 10" + superscript.Replace(strings.TrimLeft(exponent, "0"))
 }
+
+var superscript = strings.NewReplacer("0", "⁰", "1", "¹", "2", "²", "3", "³", "4", "⁴", "5", "⁵", "6", "⁶", "7", "⁷", "8", "⁸", "9", "⁹")
 
 // size writes a number of bytes.
 func size(n int64) string {

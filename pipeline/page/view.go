@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"html/template"
 	"strings"
+
+	"github.com/linkforge/bulk/pipeline/account"
+	"github.com/linkforge/bulk/pipeline/manifest"
 )
 
 // A view is what the template shows. All of its texts are fit for a page; the template escapes them for HTML.
@@ -13,10 +16,13 @@ type view struct {
 	Name     string // of the output directory
 	Kind     string // what is special about the run; "": nothing
 	When     string
-	Headline string
+	Headline string // what happened, in a sentence
+	Lead     string // how it ended, if that is not the headline; "": it is
 	Books    *books
 	Look     []Fact
+	More     int // facts that are left out of Look
 	Verdict  *verdict
+	Rejects  string // where they are, and what to do about them; "": there are none
 	Next     *Fact
 	Sections []section
 	Tool     string
@@ -52,16 +58,23 @@ type part struct {
 func newView(r *Report) *view {
 	sum := sha256.Sum256([]byte(css))
 	v := &view{
-		Name: show(r.Name), When: moment(r.Manifest.AsOf), Headline: sentence(headline(r)), Tool: show(r.Manifest.Version),
+		Name: show(r.Name), When: moment(r.Manifest.AsOf), Tool: show(r.Manifest.Version),
 		Books: newBooks(r), CSS: template.CSS(css),
 		Policy: "default-src 'none'; img-src data:; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'",
 	}
+	v.Headline, v.Lead = headline(r)
 	v.Kind = kind(r)
 	facts := sorted(r.Facts)
 	for _, f := range r.Facts {
 		if f.Look && !f.Hidden {
 			v.Look = append(v.Look, f.shown())
 		}
+	}
+	if more := len(v.Look) - mostLook; more > 1 {
+		v.Look, v.More = v.Look[:mostLook], more
+	}
+	if f := factOf(facts[placeRejects], "", "rejects_file"); f != nil {
+		v.Rejects = f.Text
 	}
 	for i := range facts[placeNext] {
 		v.Next = &facts[placeNext][i]
@@ -77,21 +90,46 @@ func newView(r *Report) *view {
 	return v
 }
 
-// headline is the first fact.
-func headline(r *Report) string {
+// mostLook is how many facts are shown that need a person. The sections have all.
+const mostLook = 6
+
+// headline says what happened, and how it ended: the first fact that people are told.
+func headline(r *Report) (text, lead string) {
 	for _, f := range r.Facts {
 		if !f.Hidden && f.Text != "" {
-			return f.shown().Text
+			lead = sentence(f.shown().Text)
+			break
 		}
 	}
-	return "there is nothing to tell"
+	created, read := factOf(r.Facts, "counts", "created"), factOf(r.Facts, "counts", "read")
+	if r.Deletion || created == nil || read == nil || r.Manifest.Files.Mapping() == "" {
+		return lead, ""
+	}
+	links := created.Number
+	if f := factOf(r.Facts, "", "links_created"); f != nil {
+		links = f.Number
+	}
+	verb := "was "
+	if links != 1 {
+		verb = "were "
+	}
+	if dryRun(r) {
+		verb = "would be "
+	}
+	text = fmt.Sprintf("%s %screated from %s", account.Counted(links, "link"), verb, account.Counted(read.Number, "row"))
+	if f := factOf(r.Facts, "counts", "rejected"); f != nil && f.Number > 0 {
+		text += ", " + number(f.Number) + " rejected"
+	}
+	return sentence(text), lead
 }
+
+// dryRun reports whether nothing was stored because nothing was to be.
+func dryRun(r *Report) bool { return manifest.Option[bool](r.Manifest.Options, "dry_run") }
 
 // kind says what is special about a run.
 func kind(r *Report) string {
-	dry := r.Manifest.Options["dry_run"] == true
 	var list []string
-	if dry {
+	if dryRun(r) {
 		list = append(list, "dry run")
 	}
 	if r.Deletion {
@@ -107,7 +145,7 @@ func (f Fact) shown() Fact {
 	if !f.Copy { // that must stay as it is, and has no secrets
 		f.Text = show(f.Text)
 	}
-	f.Name, f.Example, f.Place, f.Note = show(f.Name), show(f.Example), show(f.Place), show(f.Note)
+	f.Name, f.Example, f.Place, f.Note, f.Said = show(f.Name), show(f.Example), show(f.Place), show(f.Note), show(f.Said)
 	by := make([]Count, len(f.By))
 	for i, c := range f.By {
 		by[i] = Count{show(c.Name), c.Count}
