@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -15,6 +16,7 @@ import (
 	"github.com/linkforge/bulk/pipeline/account"
 	"github.com/linkforge/bulk/pipeline/hygiene"
 	"github.com/linkforge/bulk/pipeline/manifest"
+	"github.com/linkforge/bulk/pipeline/page"
 )
 
 // A new fact is told by every medium: no renderer knows the facts.
@@ -28,10 +30,13 @@ func TestNewFact(t *testing.T) {
 	s.account(a, 2)
 	var object strings.Builder
 	must(t, printFacts(&object, a))
+	var html strings.Builder
+	must(t, page.Write(&html, &page.Report{Facts: pageFacts(a), Manifest: new(manifest.Manifest)}))
 	for medium, c := range map[string]struct{ text, want string }{
 		"sentence": {strings.Join(sentences(a), "\n"), "rows heard twice: 1,234 (loud 1,000, quiet 234), for example http://a.example/ (a.csv, row 5); listen again"},
 		"log":      {logged.String(), `echoes=1234 echoes_by="loud 1,000, quiet 234" echoes_example=http://a.example/`},
 		"screen":   {s.String(), "  rows heard twice  1,234  a.csv, row 5: http://a.example/; loud 1,000, quiet 234 (listen again)\n"},
+		"page":     {regexp.MustCompile(`(<[^>]*>)+`).ReplaceAllString(html.String(), "|"), "|rows heard twice|1,234|loud 1,000, quiet 234|a.csv, row 5: |http://a.example/|Listen again.|"},
 		"json":     {object.String(), `"legacy":{"echoes":{"rows":1234,"by":{"loud":1000,"quiet":234},"example":{"source":"a.csv","row":5,"text":"http://a.example/"}}}`},
 	} {
 		if !strings.Contains(c.text, c.want) {

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/linkforge/bulk/pipeline/account"
+	"github.com/linkforge/bulk/pipeline/hygiene"
 	"github.com/linkforge/bulk/pipeline/manifest"
 )
 
@@ -142,7 +143,7 @@ func kind(r *Report) string {
 
 // shown is a fact whose texts are fit for a page.
 func (f Fact) shown() Fact {
-	if !f.Copy { // that must stay as it is, and has no secrets
+	if f.Text = hygiene.VisibleLine(f.Text); !f.Copy { // that has no secrets, and must not be cut
 		f.Text = show(f.Text)
 	}
 	f.Name, f.Example, f.Place, f.Note, f.Said = show(f.Name), show(f.Example), show(f.Place), show(f.Note), show(f.Said)
