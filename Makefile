@@ -8,8 +8,9 @@ LINTED       = ./... ./testdata/hostile
 # Tests that need a server start a private, temporary one, and fail if they cannot. (bulk itself
 # warns of a variable that none of its flags has, so the other targets do not have this one.)
 test race soak fuzz: export BULK_TEST_POSTGRES = require
+test: export BULK_TEST_CHROMIUM = require
 
-.PHONY: help build demo test race soak fuzz lint postgres clean bench bench-postgres
+.PHONY: help build demo test race soak fuzz lint postgres chromium readme-picture clean bench bench-postgres
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -20,7 +21,7 @@ build: ## build bin/bulk
 demo: build ## run the main job on testdata/ and show the result
 	@PATH="$$PWD/bin:$$PATH" ./testdata/demo.sh
 
-test: postgres ## run all tests
+test: postgres chromium ## run all tests
 	$(GO) test -timeout 40m ./...
 
 # It takes two goroutines to race. The tests of a package that neither starts nor synchronizes
@@ -54,6 +55,14 @@ postgres: ## install a PostgreSQL server with apt-get if there is none
 	  ls "$$(pg_config --bindir 2>/dev/null)/initdb" /usr/lib/postgresql/*/bin/initdb 2>/dev/null | grep -q . || \
 	  { sudo=$$(test $$(id -u) = 0 || echo sudo); $$sudo apt-get update -q && \
 	    $$sudo env DEBIAN_FRONTEND=noninteractive apt-get install -qy postgresql; }
+
+chromium: ## install Chromium with apt-get if there is no browser of that kind
+	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null || \
+	  { sudo=$$(test $$(id -u) = 0 || echo sudo); $$sudo apt-get update -q && \
+	    $$sudo env DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends chromium; }
+
+readme-picture: build chromium ## make the picture of README anew
+	@PATH="$$PWD/bin:$$PATH" ./testdata/readme/picture.sh
 
 # The results go to benchmarks/results. benchmarks/README.md lists the settings, such as
 # BENCH_ROWS, BENCH_COUNT, BENCH_PARTS and BENCH_OLD.

@@ -125,9 +125,12 @@
 //
 // What a run, a preview, a verify, a diff, a delete, a sweep or an undo found and did, package account
 // says as facts: a key, a count or a text, an example, what to do. Its renderers are in cmd/bulk, one for
-// each medium: sentences.go, loglines.go, screen.go and factsjson.go. A new fact is added in package
+// each medium: sentences.go, loglines.go, screen.go, factsjson.go and pagefacts.go. A new fact is added in package
 // account, and nowhere else; cmd/bulk/account_test.go adds one. The manifest and the timings of a finished run
 // give the same facts (account.OfDirectory), but for what only the process knew.
+//
+// A page for people (bulk report) shows these facts, what package survey counts in one pass over the
+// mapping, and the timings. Package page makes it; topk counts texts in bounded memory.
 //
 // # Changing the mapping
 //

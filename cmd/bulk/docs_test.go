@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"image/png"
 	"io"
 	"io/fs"
 	"os"
@@ -399,5 +400,17 @@ func TestNamedTests(t *testing.T) {
 				t.Errorf("%s names %s, which does not exist", name, what)
 			}
 		}
+	}
+}
+
+// The picture of README is one, and small.
+func TestPicture(t *testing.T) {
+	const name = "testdata/readme/report.png"
+	if !strings.Contains(string(read(t, readme)), "]("+name+")") {
+		t.Error("README does not show it")
+	}
+	data := read(t, "../../"+name)
+	if _, err := png.DecodeConfig(bytes.NewReader(data)); err != nil || len(data) >= 150<<10 {
+		t.Errorf("%d bytes, %v", len(data), err)
 	}
 }

@@ -133,7 +133,9 @@ func TestHostileTexts(t *testing.T) {
 				}
 			}
 		}
-		if i := strings.IndexFunc(page, func(r rune) bool { return r < ' ' && r != '\n' || r >= 0x7f && r < 0xa0 || r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069 || r == 0x200e || r == 0x200f }); i >= 0 {
+		if i := strings.IndexFunc(page, func(r rune) bool {
+			return r < ' ' && r != '\n' || r >= 0x7f && r < 0xa0 || r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069 || r == 0x200e || r == 0x200f
+		}); i >= 0 {
 			t.Errorf("%q: the page has %q", text, page[max(i-40, 0):i+4])
 		}
 		if len(page) >= MaxSize {
