@@ -23,7 +23,7 @@ func (p *pageMaker) report(ctx context.Context) (*page.Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &page.Report{Name: p.dir, Manifest: m, Deletion: m.Delete}
+	r := &page.Report{Name: p.name(), Manifest: m, Deletion: m.Delete}
 	if r.Timings, err = manifest.ReadTimings(p.dir); err != nil {
 		return nil, err
 	}
@@ -44,6 +44,14 @@ func (p *pageMaker) report(ctx context.Context) (*page.Report, error) {
 		r.Survey, err = survey.Read(ctx, p.dir, m)
 	}
 	return r, err
+}
+
+// name is what the directory is called.
+func (p *pageMaker) name() string {
+	if abs, err := filepath.Abs(p.dir); err == nil && !filepath.IsLocal(p.dir) || p.dir == "." {
+		return filepath.Base(abs)
+	}
+	return p.dir
 }
 
 // ofFiles returns the account that the files give, and what is to be done next if that is no command.
@@ -188,8 +196,11 @@ func (u *ui) writePage(ctx context.Context, o *runOptions, r *pipeline.Result, e
 	if r.Repeated { // which tells less than its files
 		p.told = nil
 	}
-	file, err := p.writeBeside(context.WithoutCancel(ctx))
-	if err != nil {
+	file, err := p.writeBeside(ctx)
+	if errors.Is(err, errInterrupted) {
+		return err
+	}
+	if err != nil { // %v: something was done, whatever kind of error this is
 		return fmt.Errorf("the run ended, but its page was not written: %v", err)
 	}
 	u.wrotePage(file)

@@ -96,7 +96,7 @@ const pageMemory = 120 << 20
 
 // runReport runs bulk report; its options are resolved.
 func runReport(ctx context.Context, ui *ui, o *reportOptions, withStore bool) error {
-	p := &pageMaker{dir: o.check.Dir}
+	p := &pageMaker{dir: filepath.Clean(o.check.Dir)}
 	if err := p.look(); err != nil {
 		return err
 	}

@@ -1,11 +1,13 @@
 package page
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
+	"github.com/linkforge/bulk/pipeline/manifest"
 	"github.com/linkforge/bulk/pipeline/survey"
 	"github.com/linkforge/bulk/pipeline/topk"
 )
@@ -175,7 +177,7 @@ func campaignsSection(r *Report, facts map[place][]Fact) section {
 	if r.Survey == nil {
 		return s
 	}
-	for i := range r.Survey.Values[:min(len(r.Survey.Values), mostParameters)] {
+	for i := range r.Survey.Values[:min(len(r.Survey.Values), survey.MostValues)] {
 		v := &r.Survey.Values[i]
 		b := barsOf("Values of "+show(v.Name), show(v.Name), "rows", &v.Counter, mostValues, func(value string) string { return showValue(v.Name, value) })
 		s.add(part{Bars: b, Beside: true})
@@ -187,12 +189,34 @@ func campaignsSection(r *Report, facts map[place][]Fact) section {
 func domainsSection(r *Report, facts map[place][]Fact) section {
 	s := section{ID: "domains", Title: "Domains and workspaces"}
 	s.add(part{Facts: facts[placeDomains]})
+	if m := r.Manifest.Migration; m != nil && m.Domains != nil && len(m.Domains.Rows) > 1 {
+		s.add(part{Bars: domainBars(m.Domains)})
+	}
 	if r.Survey != nil {
 		if n, _ := r.Survey.Workspaces.Different(); n > 1 {
 			s.add(part{Bars: barsOf("Rows by workspace", "workspace", "rows", &r.Survey.Workspaces, mostHosts, show[string])})
 		}
 	}
 	return s
+}
+
+// domainBars are the rows by short domain.
+func domainBars(d *manifest.Domains) *bars {
+	var list []Count
+	var all int64
+	for name, n := range d.Rows {
+		if name = show(name); name == "" {
+			name = "(none)"
+		}
+		list = append(list, Count{name, n})
+		all += n
+	}
+	slices.SortFunc(list, func(a, b Count) int { return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Name, b.Name)) })
+	b := countBars("Rows by short domain", "domain", "rows", list[:min(len(list), mostHosts)], all)
+	if n := d.Count; n > mostHosts {
+		b.Foot = fmt.Sprintf("These are the first %d of %s domains.", mostHosts, number(n))
+	}
+	return b
 }
 
 // hostsSection has the hosts that the links lead to.

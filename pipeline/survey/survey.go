@@ -23,7 +23,7 @@ type Survey struct {
 	Workspaces topk.Counter // rows
 	Hosts      topk.Counter // rows, by host and port of the canonical URL
 	Parameters topk.Counter // how often each name is in the query of a canonical URL
-	Values     []Values     // of the parameters of campaigns
+	Values     []Values     // of the parameters of campaigns, at most MostValues
 
 	URLs  Lengths // of the original URLs, in bytes, of all rows
 	Codes Lengths // of the codes of rows that created a link or alias, in characters
@@ -83,6 +83,9 @@ func (l Lengths) Quantile(share float64) int {
 // utm are the parameters of campaigns that URLs have of their own, if the run has no campaign.
 var utm = []string{"utm_source", "utm_medium", "utm_campaign", "utm_term", "utm_content", "utm_id"}
 
+// MostValues is of how many parameters values are counted: of a campaign with more, the first ones.
+const MostValues = 20
+
 // newSurvey returns a survey of a run with the parameters of its campaign; nil: it has none.
 func newSurvey(campaign []string) *Survey {
 	s := new(Survey)
@@ -90,7 +93,7 @@ func newSurvey(campaign []string) *Survey {
 	if names == nil {
 		names = utm
 	}
-	for _, name := range names {
+	for _, name := range names[:min(len(names), MostValues)] {
 		s.Values = append(s.Values, Values{Name: name})
 	}
 	return s
@@ -106,9 +109,11 @@ func (s *Survey) add(r *readback.MappingRow, expanded bool) {
 		original = r.Canonical
 	}
 	s.URLs.add(len(original))
-	for i, value := range r.Values {
-		if expanded && value != nil {
-			s.Values[i].Add(value)
+	if expanded {
+		for i := range s.Values {
+			if i < len(r.Values) && r.Values[i] != nil {
+				s.Values[i].Add(r.Values[i])
+			}
 		}
 	}
 	if r.Alias {
