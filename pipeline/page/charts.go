@@ -123,9 +123,9 @@ func scale(rows []barRow, values []float64) {
 	}
 }
 
-// barsOf shows the most frequent texts of a counter; nil: it has none. The function name makes a text fit
-// for a page.
-func barsOf(caption, head, unit string, c *topk.Counter, most int, name func(string) string) *bars {
+// barsOf shows the most frequent texts of a counter, with their shares of a whole; nil: it has none. The
+// function name makes a text fit for a page.
+func barsOf(caption, head, unit string, c *topk.Counter, whole int64, most int, name func(string) string) *bars {
 	different, exact := c.Different()
 	if different == 0 {
 		return nil
@@ -133,8 +133,8 @@ func barsOf(caption, head, unit string, c *topk.Counter, most int, name func(str
 	b := &bars{Caption: caption, Head: head, Unit: unit, Shares: true}
 	var values []float64
 	for _, e := range c.Top(most) {
-		row := barRow{Name: name(e.Text), Count: number(e.Count), Share: share(e.Count, c.Total()), Code: true}
-		if e.Cut {
+		row := barRow{Name: name(e.Text), Count: number(e.Count), Share: share(e.Count, whole), Code: true}
+		if e.Cut && !strings.HasSuffix(row.Name, "…") {
 			row.Name += "…"
 		}
 		if row.Name == "" {

@@ -126,7 +126,7 @@ func endsSection(r *Report, facts map[place][]Fact) section {
 		caption, head string
 		counter       *topk.Counter
 	}{{"Use limits of links", "most uses", &e.Uses}, {"Types of links", "type", &e.Types}, {"Owners of links", "owner", &e.Owners}} {
-		s.add(part{Bars: barsOf(c.caption, c.head, "links", c.counter, mostValues, show[string]), Beside: true})
+		s.add(part{Bars: barsOf(c.caption, c.head, "links", c.counter, c.counter.Total(), mostValues, showName), Beside: true})
 	}
 	return s
 }
@@ -179,7 +179,12 @@ func campaignsSection(r *Report, facts map[place][]Fact) section {
 	}
 	for i := range r.Survey.Values[:min(len(r.Survey.Values), survey.MostValues)] {
 		v := &r.Survey.Values[i]
-		b := barsOf("Values of "+show(v.Name), show(v.Name), "rows", &v.Counter, mostValues, func(value string) string { return showValue(v.Name, value) })
+		b := barsOf("Values of "+show(v.Name), show(v.Name), "rows", &v.Counter, v.Total(), mostValues, func(value string) string {
+			if r.Manifest.Campaign == nil { // it is a part of a URL
+				value = decoded(value)
+			}
+			return cut(showValue(v.Name, value), mostName)
+		})
 		s.add(part{Bars: b, Beside: true})
 	}
 	return s
@@ -194,7 +199,7 @@ func domainsSection(r *Report, facts map[place][]Fact) section {
 	}
 	if r.Survey != nil {
 		if n, _ := r.Survey.Workspaces.Different(); n > 1 {
-			s.add(part{Bars: barsOf("Rows by workspace", "workspace", "rows", &r.Survey.Workspaces, mostHosts, show[string])})
+			s.add(part{Bars: barsOf("Rows by workspace", "workspace", "rows", &r.Survey.Workspaces, r.Survey.Workspaces.Total(), mostHosts, showName)})
 		}
 	}
 	return s
@@ -223,7 +228,7 @@ func domainBars(d *manifest.Domains) *bars {
 func hostsSection(r *Report, _ map[place][]Fact) section {
 	s := section{ID: "hosts", Title: "Hosts", Lead: "Where the links lead to: hosts of the canonical URLs."}
 	if r.Survey != nil {
-		s.add(part{Bars: barsOf("Rows by host", "host", "rows", &r.Survey.Hosts, mostHosts, show[string])})
+		s.add(part{Bars: barsOf("Rows by host", "host", "rows", &r.Survey.Hosts, r.Survey.Hosts.Total(), mostHosts, showName)})
 	}
 	return s
 }
@@ -240,7 +245,7 @@ func urlsSection(r *Report, _ map[place][]Fact) section {
 	} else if len(c) > 0 {
 		s.add(part{Chart: lengths("code-lengths", "Length of the new codes in characters", "characters", "links", r.Survey.Codes), Beside: true})
 	}
-	s.add(part{Bars: barsOf("Parameters in canonical URLs", "parameter", "times", &r.Survey.Parameters, mostParameters, show[string])})
+	s.add(part{Bars: barsOf("Parameters in canonical URLs, and their share of the rows", "parameter", "times", &r.Survey.Parameters, r.Survey.Hosts.Total(), mostParameters, func(name string) string { return showName(decoded(name)) })})
 	return s
 }
 

@@ -3,6 +3,7 @@ package page
 import (
 	"fmt"
 	"math"
+	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -15,20 +16,38 @@ import (
 // mostText is how many characters of a text are shown.
 const mostText = 300
 
+// mostName is how many characters of a text are shown that has a number beside it.
+const mostName = 80
+
 // show makes a text from anywhere fit for a page.
 func show[T ~string](text T) string {
-	s := hygiene.VisibleLine(hygiene.Redact(string(text)))
-	if utf8.RuneCountInString(s) <= mostText {
-		return s
-	}
-	return string([]rune(s)[:mostText-1]) + "…"
+	return cut(hygiene.VisibleLine(hygiene.Redact(string(text))), mostText)
 }
+
+// cut shortens a text to so many characters.
+func cut(text string, most int) string {
+	if utf8.RuneCountInString(text) <= most {
+		return text
+	}
+	return string([]rune(text)[:most-1]) + "…"
+}
+
+// showName is show for a text that has a number beside it.
+func showName(text string) string { return cut(show(text), mostName) }
 
 // showValue is show for the value of a parameter of URLs, which may be a secret by the parameter's name.
 func showValue(name, value string) string {
 	lead := "?" + name + "="
 	safe := hygiene.Redact(lead + value)
 	return show(strings.TrimPrefix(safe, lead))
+}
+
+// decoded is a part of the query of a canonical URL as people write it.
+func decoded(text string) string {
+	if plain, err := url.QueryUnescape(text); err == nil && utf8.ValidString(plain) {
+		return plain
+	}
+	return text
 }
 
 // number writes a number for people.

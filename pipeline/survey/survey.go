@@ -8,6 +8,7 @@ package survey
 
 import (
 	"bytes"
+	"math"
 	"unicode/utf8"
 
 	"github.com/linkforge/bulk/pipeline/outcome"
@@ -71,7 +72,7 @@ func (l Lengths) Total() (n int64) {
 
 // Quantile returns the length that a share of all texts do not exceed; 0: there are none.
 func (l Lengths) Quantile(share float64) int {
-	left := int64(share * float64(l.Total()))
+	left := int64(math.Ceil(share * float64(l.Total())))
 	for n, count := range l {
 		if left -= count; left <= 0 && count > 0 {
 			return n
