@@ -138,7 +138,7 @@ func firstRejects(ctx context.Context, dir string, m *manifest.Manifest) (first 
 
 // urlOf returns the cell of a reject that has the URL, or its line if that could not be split.
 func urlOf(row *outcome.Reject, columns []string, inputs manifest.Inputs) manifest.Text {
-	if row.Raw != nil && len(row.Raw) > 0 {
+	if len(row.Raw) > 0 {
 		return manifest.Text(row.Raw)
 	}
 	for i := range inputs {

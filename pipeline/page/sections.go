@@ -249,13 +249,22 @@ func urlsSection(r *Report, _ map[place][]Fact) section {
 	return s
 }
 
-// lengths draws lengths: the rarest long ones are one column.
+// lengths draws lengths.
 func lengths(id, title, of, unit string, l survey.Lengths) *chart {
 	first, last := 0, len(l)-1
 	for first < last && l[first] == 0 {
 		first++
 	}
-	end := max(l.Quantile(0.995), first) // of what has columns of its own
+	text := fmt.Sprintf("Half have at most %d %s, 95 %% at most %d; the longest has %d.", l.Quantile(0.5), of, l.Quantile(0.95), last)
+	if first == last {
+		text = fmt.Sprintf("All have %d %s.", first, of)
+	}
+	return newChart(id, title, of, unit, text, lengthBins(l, first, last))
+}
+
+// lengthBins returns the lengths from first to last in bins. The rarest long ones are in one bin.
+func lengthBins(l survey.Lengths, first, last int) (bins []bin) {
+	end := max(l.Quantile(0.995), first) // of what has bins of its own
 	if last-end < mostBins/4 {
 		end = last
 	}
@@ -265,32 +274,24 @@ func lengths(id, title, of, unit string, l survey.Lengths) *chart {
 			break
 		}
 	}
-	var bins []bin
-	for at := first / width * width; at <= end; at += width {
-		b := bin{name: fmt.Sprint(at), below: fmt.Sprint(at)}
+	count := func(from, to int) (n int64) {
+		for at := from; at < min(to, len(l)); at++ {
+			n += l[at]
+		}
+		return n
+	}
+	at := first / width * width
+	for ; at <= end; at += width {
+		b := bin{name: fmt.Sprint(at), below: fmt.Sprint(at), count: count(at, at+width)}
 		if width > 1 {
 			b.name = fmt.Sprintf("%d–%d", at, at+width-1)
 		}
-		for n := at; n < min(at+width, len(l)); n++ {
-			b.count += l[n]
-		}
 		bins = append(bins, b)
 	}
-	if over := bins[len(bins)-1]; end < last {
-		past := end/width*width + width
-		over = bin{name: fmt.Sprintf("%d and more", past), below: fmt.Sprintf("%d…", past)}
-		for n := past; n <= last; n++ {
-			over.count += l[n]
-		}
-		if over.count > 0 {
-			bins = append(bins, over)
-		}
+	if over := count(at, len(l)); over > 0 {
+		bins = append(bins, bin{fmt.Sprintf("%d and more", at), fmt.Sprintf("%d…", at), over})
 	}
-	text := fmt.Sprintf("Half have at most %d %s, 95 %% at most %d; the longest has %d.", l.Quantile(0.5), of, l.Quantile(0.95), last)
-	if first == last {
-		text = fmt.Sprintf("All have %d %s.", first, of)
-	}
-	return newChart(id, title, of, unit, text, bins)
+	return bins
 }
 
 // runSection has all that has no other place.

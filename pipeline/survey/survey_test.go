@@ -80,6 +80,7 @@ func TestSurveyIsTheMapping(t *testing.T) {
 		"plain":   func(*pipeline.Config) {},
 		"formula": func(cfg *pipeline.Config) { cfg.ExcelSafe = true },
 		"rules":   func(cfg *pipeline.Config) { cfg.Rules, cfg.Legacy = new(rules.Flags), "keep" },
+		"counter": func(cfg *pipeline.Config) { cfg.Scheme.Name, cfg.ReportOrder = "counter-base62", report.InputOrder },
 		"campaign": func(cfg *pipeline.Config) {
 			cfg.Campaign, _ = campaign.Parse([]string{"utm_source=x,y,{team}"}, "", nil, campaign.DefaultMost)
 		},
