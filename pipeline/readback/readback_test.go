@@ -111,7 +111,7 @@ func open(path string) (*readback.Mapping, error) {
 
 // asRead returns a row as a format gives it back.
 func asRead(f report.Format, r report.Row, number int64) readback.MappingRow {
-	got := readback.MappingRow{Row: r, Number: number, ShortURL: []byte("https://sho.rt/" + string(r.Code))}
+	got := readback.MappingRow{Row: r, Number: number, ShortURL: report.NewBase("https://sho.rt").AppendURL(nil, r.Workspace, r.Code)}
 	got.Carried = slices.Clone(r.Carried)
 	cells := []*[]byte{&got.Original}
 	for i := range got.Carried {
