@@ -27,8 +27,8 @@ func (j *job) askFold(ctx context.Context, inputs *intake.Inputs) (asked bool, e
 
 // folds reports whether workspaces fold case: all of them do, or the run was told so.
 func (j *job) folds(ctx context.Context, workspaces []string) (folds bool, err error) {
-	if j.cfg.Scheme.Fold || !j.cfg.Scheme.mayFold() || j.cfg.Store == nil || len(workspaces) == 0 {
-		return j.cfg.Scheme.Fold, nil
+	if j.toldFold || !j.cfg.Scheme.mayFold() || j.cfg.Store == nil || len(workspaces) == 0 {
+		return j.toldFold, nil
 	}
 	err = retry(ctx, j.cfg, &j.meter, func(ctx context.Context) (err error) {
 		folds, err = Folds(ctx, j.cfg.Store, workspaces...)
@@ -60,29 +60,35 @@ func (j *job) readRows(ctx context.Context, inputs *intake.Inputs) error {
 	if err != nil {
 		return err
 	}
-	if err := j.read(ctx, inputs); err != nil || asked {
+	if err := j.read(ctx, inputs); err != nil {
 		return err
 	}
+	// Which rows are rejected, and so which workspaces there are, depends on whether codes are folded.
+	// Those of all readings together only become more, so there is an end of reading.
+	j.met = slices.Compact(slices.Sorted(slices.Values(slices.Concat(j.met, j.result.Workspaces))))
+	if asked {
+		return nil
+	}
 	before := j.cfg.Scheme.Fold
-	if j.cfg.Scheme.Fold, err = j.folds(ctx, j.result.Workspaces); err == nil && j.cfg.Scheme.Fold != before {
+	if j.cfg.Scheme.Fold, err = j.folds(ctx, j.met); err == nil && j.cfg.Scheme.Fold != before {
 		err = errOtherFold
 	}
 	return err
 }
 
 // checkFold refuses a run over workspaces of which only some fold case, and one that was told to fold
-// case in a workspace that has links and does not. It returns errOtherFold if all of them do, and the
-// rows were read as if they did not. The schemes are those that the store has of them.
+// case in a workspace that has links and does not. It returns errOtherFold if the rows were read in the
+// other way. The schemes are those that the store has of the workspaces.
 func (j *job) checkFold(ctx context.Context, session sink.Session, set map[string]sink.Scheme) error {
 	var folding, plain []string
-	for _, w := range j.result.Workspaces {
+	for _, w := range j.met {
 		if set[w].Fold {
 			folding = append(folding, w)
 		} else {
 			plain = append(plain, w)
 		}
 	}
-	if j.cfg.Scheme.Fold && len(plain) > 0 { // those that have no links will fold case
+	if j.toldFold && len(plain) > 0 { // those that have no links will fold case
 		populated, err := session.Populated(ctx, plain)
 		if err != nil {
 			return err
@@ -92,11 +98,13 @@ func (j *job) checkFold(ctx context.Context, session sink.Session, set map[strin
 	}
 	switch {
 	case len(folding) > 0 && len(plain) > 0:
-		return &UsageError{fmt.Errorf("workspace %q folds case and workspace %q does not: one run cannot have both", folding[0], plain[0])}
-	case j.cfg.Scheme.Fold && len(plain) > 0:
+		return &UsageError{fmt.Errorf("workspace %q folds case and workspace %q does not: one run cannot have both; with Config.Scheme.Fold those without links fold case, too", folding[0], plain[0])}
+	case j.toldFold && len(plain) > 0:
 		return &UsageError{fmt.Errorf("Config.Scheme.Fold: workspace %q has links and does not fold case; only the run that makes the first links of a workspace decides that", plain[0])}
-	case !j.cfg.Scheme.Fold && len(folding) > 0 && j.cfg.Scheme.mayFold(): // or checkSchemes refuses it
-		j.cfg.Scheme.Fold = true
+	}
+	fold := j.toldFold || len(folding) > 0 && j.cfg.Scheme.mayFold() // or checkSchemes refuses it
+	if fold != j.cfg.Scheme.Fold {
+		j.cfg.Scheme.Fold = fold
 		return errOtherFold
 	}
 	return nil

@@ -38,6 +38,9 @@ func (s *lockFails) Lock(ctx context.Context, workspaces []string, opts sink.Loc
 	return s.Store.Lock(ctx, workspaces, opts)
 }
 
+// Peek finds nothing.
+func (s *lockFails) Peek(context.Context) (sink.Session, error) { return nil, sink.ErrMissing }
+
 // A store that fails is tried for RetryFor, which begins with its first failure after
 // it did something: conflicts do, and attempts that last longer may, but not for ever.
 func TestRetryFor(t *testing.T) {

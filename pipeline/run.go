@@ -115,6 +115,8 @@ type job struct {
 	limited     manifest.Counts // by which the rejects are limited
 	unset       []string        // workspaces whose profile the store is to be told before their first link
 	otherScheme []string        // the same of their scheme
+	met         []string        // workspaces of the rows, by any of their readings, sorted
+	toldFold    bool            // the run was told to fold case; Config.Scheme.Fold is also what the store says
 }
 
 // newJob begins a job of a configuration that has its defaults.
@@ -123,7 +125,7 @@ func newJob(cfg *Config) *job {
 		cfg.Source.FS = cfg.fs
 	}
 	cfg.Status.begin()
-	return &job{cfg: cfg, budget: cfg.budget(), room: room{cfg.TempDir, cfg.freeRoom}, meter: meter{started: time.Now()}}
+	return &job{cfg: cfg, toldFold: cfg.Scheme.Fold, budget: cfg.budget(), room: room{cfg.TempDir, cfg.freeRoom}, meter: meter{started: time.Now()}}
 }
 
 // do claims the output, reads, stores and writes. If it fails before the output directory has

@@ -174,7 +174,7 @@ func (o *runOptions) flags(cmd *cobra.Command, writing *pflag.FlagSet) {
 	o.campaign.flags(f)
 	group(f, "Link flags")
 	o.scheme.flags(cmd, f)
-	f.BoolVar(&o.Scheme.Fold, "fold-case", false, "Menu and menu are one: codes in lower case")
+	f.BoolVar(&o.Scheme.Fold, "fold-case", false, "the server folds case: all codes in lower case")
 	f.IntVar(&o.CodeLength, "code-length", 0, codeLengthUsage)
 	f.IntVar(&o.MaxRetries, "max-retries", 0, retriesUsage)
 	group(f, "Code flags")

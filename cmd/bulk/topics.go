@@ -53,8 +53,9 @@ Which codes may stay:
                   rejected (bad_code). The default is [A-Za-z0-9._~-]{1,64}.
   --reserved      Rows whose old code is in this file, a word a line, are
                   rejected (code_reserved).
-  --fold-case     Codes that differ only in case are the same, as for servers
-                  that do not tell Menu from menu.
+  --fold-case     For servers that do not tell Menu from menu, with the run
+                  that makes the first links of a workspace: all its codes,
+                  also those of later runs, are in lower case.
 
   --partial       A JSON document that says that it is one page of several is
                   refused. This takes it as it is.

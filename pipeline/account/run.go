@@ -268,7 +268,7 @@ func (r *Run) codes() []Fact {
 	}
 	list := []Fact{aliases, conflicts, withoutCode(l, r.Counts.Read)}
 	if t := l.CaseTwins; t != nil {
-		list = append(list, caseTwins(t, "--fold-case takes them for the same"))
+		list = append(list, caseTwins(t, "in new workspaces --fold-case joins them"))
 	}
 	if d := l.Damaged; d != nil {
 		list = append(list, damagedCodes(d, "export the codes again as text"))

@@ -54,7 +54,6 @@ var table = []option{
 		return err == nil
 	})},
 	{name: "pad_rows", get: func(t *Terms) any { return some(t.PadRows) }, set: flag(func(t *Terms) *bool { return &t.PadRows })},
-
 	{name: "fold_case", get: func(t *Terms) any {
 		if t.Codes != nil {
 			return t.Fold

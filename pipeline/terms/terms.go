@@ -95,7 +95,7 @@ func (t *Terms) Identity() rules.Identity {
 
 // Judge returns what rejects the rows of a run at as_of.
 func (t *Terms) Judge(asOf time.Time) *judge.Judge {
-	j := &judge.Judge{Profile: t.URLs, ByDomain: t.Beyond.ByDomain(), Campaign: t.Campaign, Fold: t.Fold}
+	j := &judge.Judge{Profile: t.URLs, ByDomain: t.Beyond.ByDomain(), Fold: t.Fold, Campaign: t.Campaign}
 	if t.Codes != nil {
 		j.Codes = &t.Codes.Codes
 	}

@@ -20,7 +20,7 @@ type codes struct {
 	own      report.Columns   // of the mapping
 	added    []*report.Column // beside the plain ones
 	conflict legacy.Conflict
-	fold     bool             // all codes are in ASCII lower case
+	fold     bool             // the workspaces fold case: their codes are in ASCII lower case
 	reserved bool             // there was a list of reserved words, of which the manifest has only the digest
 	inputs   []*columns.Table // described as the manifest does; nil: the input has no columns
 	carried  [][]int          // for each input, by its columns: the carried column of the mapping; -1: none
