@@ -56,21 +56,18 @@ func Folds(ctx context.Context, store sink.Store, workspaces ...string) (folds b
 // also with an error, which is errOtherFold if they are to be read once more.
 func (j *job) readRows(ctx context.Context, inputs *intake.Inputs) error {
 	j.rows = nil
+	if j.again { // it was found out when they were read before
+		return j.read(ctx, inputs)
+	}
 	asked, err := j.askFold(ctx, inputs)
 	if err != nil {
 		return err
 	}
-	if err := j.read(ctx, inputs); err != nil {
+	if err := j.read(ctx, inputs); err != nil || asked {
 		return err
 	}
-	// Which rows are rejected, and so which workspaces there are, depends on whether codes are folded.
-	// Those of all readings together only become more, so there is an end of reading.
-	j.met = slices.Compact(slices.Sorted(slices.Values(slices.Concat(j.met, j.result.Workspaces))))
-	if asked {
-		return nil
-	}
-	before := j.cfg.Scheme.Fold
-	if j.cfg.Scheme.Fold, err = j.folds(ctx, j.met); err == nil && j.cfg.Scheme.Fold != before {
+	before := j.cfg.Scheme.Fold // which workspaces there are does not depend on it
+	if j.cfg.Scheme.Fold, err = j.folds(ctx, j.result.Workspaces); err == nil && j.cfg.Scheme.Fold != before {
 		err = errOtherFold
 	}
 	return err
@@ -81,7 +78,7 @@ func (j *job) readRows(ctx context.Context, inputs *intake.Inputs) error {
 // other way. The schemes are those that the store has of the workspaces.
 func (j *job) checkFold(ctx context.Context, session sink.Session, set map[string]sink.Scheme) error {
 	var folding, plain []string
-	for _, w := range j.met {
+	for _, w := range j.result.Workspaces {
 		if set[w].Fold {
 			folding = append(folding, w)
 		} else {

@@ -193,22 +193,21 @@ func (p *preview) do(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	err = p.look(ctx, names)
-	for errors.Is(err, errOtherFold) {
-		if i := slices.IndexFunc(names, onlyOnce); i >= 0 {
-			return p.foldUnknown(names[i])
-		}
-		err = p.look(ctx, names)
-	}
-	return err
-}
-
-// look reads the inputs and does everything from there.
-func (p *preview) look(ctx context.Context, names []string) (err error) {
 	inputs, err := p.open(ctx, names)
 	if err != nil {
 		return err
 	}
+	err = p.look(ctx, inputs)
+	for readAgain(err) {
+		if inputs, err = p.reopen(ctx, names, err); err == nil {
+			err = p.look(ctx, inputs)
+		}
+	}
+	return err
+}
+
+// look reads the inputs, which it closes, and does everything from there.
+func (p *preview) look(ctx context.Context, inputs *intake.Inputs) (err error) {
 	defer func() { err = errors.Join(err, inputs.Close()) }()
 	for _, in := range inputs.List {
 		in.Inspect = true
@@ -219,6 +218,7 @@ func (p *preview) look(ctx context.Context, names []string) (err error) {
 		return err
 	}
 	p.made.Inputs = describeInputs(inputs, p.cfg.identity())
+	p.made.Seen = 0
 	if rules := p.cfg.terms().Judge(p.result.AsOf).Hygiene; rules != nil {
 		for _, in := range inputs.List {
 			p.made.Seen |= in.Along.Seen(rules)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"log/slog"
 	"maps"
 	"os"
 	"path/filepath"
@@ -115,7 +116,7 @@ type job struct {
 	limited     manifest.Counts // by which the rejects are limited
 	unset       []string        // workspaces whose profile the store is to be told before their first link
 	otherScheme []string        // the same of their scheme
-	met         []string        // workspaces of the rows, by any of their readings, sorted
+	again       bool            // the rows are read once more
 	toldFold    bool            // the run was told to fold case; Config.Scheme.Fold is also what the store says
 }
 
@@ -148,14 +149,7 @@ func (j *job) do(ctx context.Context) (err error) {
 	defer func() { err = errors.Join(err, j.out.abandon()) }()
 	err = j.process(ctx, inputs)
 	for readAgain(err) {
-		if i := slices.IndexFunc(names, onlyOnce); i >= 0 && errors.Is(err, errOtherFold) {
-			return j.foldUnknown(names[i])
-		} else if i >= 0 {
-			return fmt.Errorf("the unfinished run of this command began at %s; links may have expired since, so the rows must be read again, and %s cannot: add Config.NewRun to start over",
-				j.result.AsOf.Format(time.RFC3339), names[i])
-		}
-		j.cfg.Status.begin()
-		if inputs, err = j.open(ctx, names); err == nil {
+		if inputs, err = j.reopen(ctx, names, err); err == nil {
 			err = j.process(ctx, inputs)
 		}
 	}
@@ -170,6 +164,23 @@ func onlyOnce(name string) bool {
 
 // readAgain reports whether the rows are to be read once more.
 func readAgain(err error) bool { return errors.Is(err, errOtherTime) || errors.Is(err, errOtherFold) }
+
+// reopen opens the inputs once more, because of an error of readAgain. What there is to tell of them was
+// told when they were opened first.
+func (j *job) reopen(ctx context.Context, names []string, because error) (*intake.Inputs, error) {
+	if i := slices.IndexFunc(names, onlyOnce); i >= 0 && errors.Is(because, errOtherFold) {
+		return nil, j.foldUnknown(names[i])
+	} else if i >= 0 {
+		return nil, fmt.Errorf("the unfinished run of this command began at %s; links may have expired since, so the rows must be read again, and %s cannot: add Config.NewRun to start over",
+			j.result.AsOf.Format(time.RFC3339), names[i])
+	}
+	j.again = true
+	j.cfg.Status.begin()
+	log, opened := j.cfg.Logger, j.cfg.Opened
+	j.cfg.Logger, j.cfg.Opened = slog.New(slog.DiscardHandler), func([]Input) {}
+	defer func() { j.cfg.Logger, j.cfg.Opened = log, opened }()
+	return j.open(ctx, names)
+}
 
 // errOtherTime: the rows were judged by another as_of than that of the run that is resumed, which
 // the job has now. They are to be read once more.
@@ -347,7 +358,9 @@ func (j *job) read(ctx context.Context, inputs *intake.Inputs) error {
 	}
 	j.result.NotUTF8 = escaped(j.rows, &j.rows.NotUTF8)
 	j.result.Dates, j.result.Nones, j.result.BlankRows = j.rows.Dates, j.rows.Nones, inputs.BlankRows()
-	j.warnOfEmpty()
+	if !j.again {
+		j.warnOfEmpty()
+	}
 	return nil
 }
 

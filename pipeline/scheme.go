@@ -113,7 +113,7 @@ func (j *job) checkScheme(ctx context.Context, session sink.Session) error {
 	if j.otherScheme = nil; session == nil || len(j.result.Workspaces) == 0 {
 		return nil
 	}
-	set, err := session.Schemes(ctx, j.met)
+	set, err := session.Schemes(ctx, j.result.Workspaces)
 	if err == nil {
 		err = j.checkFold(ctx, session, set)
 	}

@@ -260,3 +260,17 @@ func TestVerifyLegacyStore(t *testing.T) {
 		clean(t, verify.Config{Store: store, Inputs: []string{"a.csv"}})
 	}
 }
+
+// Of a workspace that folds case all codes are in lower case, whatever the rows say.
+func TestVerifyFold(t *testing.T) {
+	fold := func(c *pipeline.Config) { c.Scheme.Fold = true }
+	store, _ := legacyRun(t, legacy.Keep, fold)
+	areFound(t, "keep", []tampering{
+		{mappingFile, map[string]string{"legacy_code": "tWo"}, "legacy_code", "tWx", verify.BadLegacy},
+		{mappingFile, map[string]string{"legacy_code": "tWo"}, "short_code", "tWo", verify.BadCode},
+		{mappingFile, map[string]string{"legacy_code": "tWo"}, "link_code", "tWo", verify.BadKind},
+	})
+	job(t, pipeline.Config{Workspace: "demo", CodeLength: 1, MaxRetries: 20, Version: "test", Store: store},
+		map[string]string{"a.csv": "url\nhttps://x.example/t\nftp://x\n"})
+	areFound(t, "plain", []tampering{{mappingFile, map[string]string{"canonical_url": x + "t"}, "short_code", "tWo", verify.BadCode}})
+}

@@ -29,6 +29,10 @@ func (c *codeChecker) check(r *link, column, saltColumn string) {
 	if len(r.code0) > 0 && r.Salt == r.salt0 && bytes.Equal(r.Code, r.code0) {
 		return
 	}
+	if kept := c.run.codes.asKept(r.Code); !bytes.Equal(kept, r.Code) {
+		r.at(c.findings, c.run.mapping).wrong(BadCode, column, string(kept), string(r.Code))
+		return
+	}
 	if c.run.coding.spec.Counts {
 		c.checkNumbered(r, column, saltColumn)
 		return

@@ -61,6 +61,9 @@ func (r *run) readScheme(bad func(field string, expected, got any)) {
 	case m.Name == codegen.NameCounter && (n < 1 || n%2 == 0 || n%31 == 0):
 		bad("scheme.multiplier", "a number that 2 and 31 do not divide", n)
 	}
+	if r.terms.Fold && c.spec.Alphabet != codegen.Base32Alphabet {
+		bad("options.fold_case", "nothing, or false: codes of "+m.Name+" are not all in lower case", true)
+	}
 	if m.Blocklist != "" && !isHex(m.Blocklist, 32) {
 		bad("scheme.blocklist_sha256", "64 hexadecimal digits", m.Blocklist)
 	}

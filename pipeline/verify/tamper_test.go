@@ -333,6 +333,7 @@ func TestVerifyManifest(t *testing.T) {
 		}},
 		"scheme":     {verify.BadManifest, func(m *manifest.Manifest) { m.Scheme.Name = "x" }},
 		"length":     {verify.BadCode, func(m *manifest.Manifest) { m.Scheme.CodeLength = 2 }},
+		"fold":       {verify.BadManifest, func(m *manifest.Manifest) { m.Options["fold_case"] = true }},
 		"no length":  {verify.BadManifest, func(m *manifest.Manifest) { m.Scheme.CodeLength = 25 }},
 		"retries":    {verify.BadSalt, func(m *manifest.Manifest) { m.Scheme.MaxRetries = 0 }},
 		"many":       {verify.BadManifest, func(m *manifest.Manifest) { m.Scheme.MaxRetries = 1<<20 + 1 }},
