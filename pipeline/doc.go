@@ -166,6 +166,7 @@
 //	retry.go     when an attempt is made again
 //	output.go    where the files go, whether the run was finished before, and which one is resumed
 //	profile.go   whether the links of a workspace have the run's profile of canonical URLs
+//	fold.go      whether workspaces fold case, and when the rows are read once more because of that
 //	preview.go   what a run would do, told without doing it; sample.go is the mapping of that
 //	delete.go    what a delete is told (DeleteConfig), and its steps (Delete)
 //	reports.go   the files of an attempt, and whether the books balance

@@ -3,6 +3,7 @@ package pipeline_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"maps"
 	"slices"
@@ -109,5 +110,28 @@ func TestFoldIsFoundLate(t *testing.T) {
 	pipe.Source.Stdin = strings.NewReader("url\nhttp://a.example/4\n")
 	if _, err := pipeline.Run(t.Context(), pipe); err == nil || !strings.Contains(err.Error(), `workspace "s" folds case`) || !strings.Contains(err.Error(), "add Config.Scheme.Fold") {
 		t.Errorf("rows that cannot be read again: %v", err)
+	}
+}
+
+// After codes that were kept, a plain run of many URLs makes no two codes that differ in case only.
+func TestFoldIsRemembered(t *testing.T) {
+	store := openStore(t, t.TempDir())
+	old := pipeline.Config{Workspace: "s", Store: store, Legacy: "keep", Scheme: pipeline.Scheme{Fold: true}}
+	run(t, old, map[string]string{"old.csv": "slug,url\nMenu,https://shop.example/menu\n"})
+	rows := "url\n"
+	for i := range 3000 {
+		rows += fmt.Sprintf("https://shop.example/p/%d\n", i+1)
+	}
+	run(t, pipeline.Config{Workspace: "s", Store: store}, map[string]string{"new.csv": rows})
+	codes := map[string]bool{}
+	must(t, store.Scan(t.Context(), func(l *sink.Stored) error {
+		codes[strings.ToLower(string(l.Code))] = true
+		if code := string(l.Code); code != strings.ToLower(code) {
+			t.Errorf("code %s", code)
+		}
+		return nil
+	}))
+	if len(codes) != 3001 || !codes["menu"] {
+		t.Errorf("%d codes", len(codes))
 	}
 }

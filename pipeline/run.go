@@ -536,10 +536,7 @@ func (j *job) kept() *settle.Kept {
 	if j.rows.Claims == nil {
 		return nil
 	}
-	kept := &settle.Kept{Mode: j.cfg.Legacy, Conflict: j.cfg.OnConflict, Claims: j.rows.Claims, Sorter: j.sorter(j.budget.verdicts, j.budget.loads)}
-	if j.cfg.Store != nil {
-	}
-	return kept
+	return &settle.Kept{Mode: j.cfg.Legacy, Conflict: j.cfg.OnConflict, Claims: j.rows.Claims, Sorter: j.sorter(j.budget.verdicts, j.budget.loads)}
 }
 
 // rules says how rows are held against their links; nil: they are not.
