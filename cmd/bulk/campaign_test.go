@@ -59,7 +59,7 @@ func caseArguments(t *testing.T, c *campaigntest.Case, asJSON bool) (args []stri
 		write(t, "", args[i], text)
 	}
 	args = append(args, "--workspace", cmp.Or(c.Workspace, "w"), "--url-column", "url", "--header", "yes", "--delimiter", ",", "--allow-empty", "--no-carry",
-		"--db", "sqlite:links.db", "--log-format", "json", "--as-of", "2026-01-02", "--workers", "1")
+		"--db", "sqlite:links.db", "--log-format", "json", "--as-of", "2026-01-02", "--workers", "1", "--memory", "200MiB")
 	for _, flag := range c.Flags {
 		args = append(args, "--expand", flag)
 	}
