@@ -54,7 +54,7 @@ about the scheme are those of bulk verify, and need --verify.`,
 		Args: usageArgs(cobra.ExactArgs(1), "give DIR, the output directory of a run"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.check.Dir = args[0]
-			if err := o.resolve(cmd); err != nil {
+			if err := o.resolve(ui, cmd); err != nil {
 				return usage(err)
 			}
 			return runReport(cmd.Context(), ui, &o, cmd.Flags().Changed("db"))
@@ -63,24 +63,27 @@ about the scheme are those of bulk verify, and need --verify.`,
 	f := cmd.Flags()
 	f.StringVarP(&o.file, "output", "o", "", "`FILE` to write (default: DIR/report.html); - is standard output")
 	f.BoolVar(&o.overwrite, "overwrite", false, "replace the file of --output if it is there")
-	group(f, "Common flags")
 	f.BoolVar(&o.verify, "verify", false, "also check the run, and show the verdict")
+	group(f, "Common flags")
 	o.check.inputsFlag(f)
 	o.check.scheme.keyFlag(f)
 	f.StringVar(&o.check.scheme.blocklist, "blocklist", "", "the `FILE` of words that no generated code contains, as the run had it")
+	group(f, "Verify flags")
 	o.check.store.flags(cmd)
-	f.Lookup("db").Usage = "also check this `STORE`: sqlite:FILE or postgres://…"
+	db := f.Lookup("db")
+	db.Usage, db.Annotations = "also check this `STORE`: sqlite:FILE or postgres://…", nil
 	group(f, "Verify flags")
 	return cmd
 }
 
-// resolve checks the flags, and reads what verify needs.
-func (o *reportOptions) resolve(cmd *cobra.Command) error {
+// resolve checks the flags, and reads what verify needs. Without --verify, flags about the check are wrong
+// on the command line; variables and settings are for several commands.
+func (o *reportOptions) resolve(ui *ui, cmd *cobra.Command) error {
 	f := cmd.Flags()
 	if !o.verify {
 		var err error
-		for _, name := range []string{"inputs", "scheme-key-file", "blocklist"} {
-			if f.Changed(name) {
+		for _, name := range []string{"inputs", "scheme-key-file", "blocklist", "db", "schema", "table", "retry-for"} {
+			if f.Changed(name) && ui.settings.origins[name] == "" {
 				err = errors.Join(err, fmt.Errorf("--%s needs --verify: it is about the check", name))
 			}
 		}

@@ -51,6 +51,8 @@ func (s *Survey) read(ctx context.Context, rows *readback.Mapping, expanded bool
 			select {
 			case b = <-free:
 			case <-ctx.Done():
+			}
+			if ctx.Err() != nil {
 				return context.Cause(ctx)
 			}
 			if err := rows.Read(b); err == io.EOF {
