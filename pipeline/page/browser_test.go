@@ -98,4 +98,11 @@ func TestBrowser(t *testing.T) {
 			t.Errorf("the browser has no %s", want)
 		}
 	}
+	// On a narrow screen (no window of this browser is narrower than 500) nothing is wider than it, also a text without a place to break it.
+	page := written(t, report(func(name string) string { return name + strings.Repeat("w", 500) }))
+	page = strings.Replace(page, "Content-Security-Policy", "none", 1)
+	v = visitPage(t, browser, strings.Replace(page, "</body>", `<script>document.body.append("too wide by "+(document.documentElement.scrollWidth-document.documentElement.clientWidth)+" of "+innerWidth)</script></body>`, 1))
+	if !strings.Contains(v.dom, "too wide by 0 of 500") {
+		t.Errorf("%.50s", v.dom[max(strings.LastIndex(v.dom, "too wide "), 0):])
+	}
 }
