@@ -89,8 +89,10 @@ var pure = map[string]string{
 	"pipeline/legacy":   "bufio bytes cmp fmt io regexp strings unicode/utf8",
 	"pipeline/outcome":  "fmt strconv strings unicode/utf8 " + module + "pipeline/legacy",
 	"pipeline/packed":   "bytes encoding/binary",
+	"pipeline/page":     "bytes cmp crypto/sha256 embed encoding/base64 fmt html/template io maps math net/url slices strconv strings time unicode/utf8 " + module + "codegen " + module + "pipeline/account " + module + "pipeline/estimate " + module + "pipeline/hygiene " + module + "pipeline/manifest " + module + "pipeline/survey " + module + "pipeline/topk",
 	"pipeline/profile":  "bytes cmp encoding/json slices strconv strings time unicode " + module + "codegen",
 	"pipeline/record":   "bytes cmp encoding/binary math/bits slices sync sync/atomic " + module + "codegen " + module + "pipeline/legacy " + module + "pipeline/outcome " + module + "pipeline/packed " + module + "pipeline/rules",
+	"pipeline/topk":     "cmp crypto/sha256 slices strings",
 	"pipeline/terms":    "bytes crypto/sha256 encoding/hex errors maps slices strings time " + module + "canon " + module + "pipeline/campaign " + module + "pipeline/charset " + module + "pipeline/hygiene " + module + "pipeline/judge " + module + "pipeline/legacy " + module + "pipeline/manifest " + module + "pipeline/rules",
 	"pipeline/rules":    "bytes cmp fmt math/bits strconv strings time unicode/utf8 " + module + "pipeline/outcome " + module + "pipeline/profile",
 }
