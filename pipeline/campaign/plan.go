@@ -64,6 +64,17 @@ func (s *spec) entries(f func(set string, e entry) error) error {
 	return nil
 }
 
+// size returns how many values are given.
+func (s *spec) size() (n int) {
+	_ = s.entries(func(_ string, e entry) error { // which returns none
+		for _, values := range e {
+			n += len(values)
+		}
+		return nil
+	})
+	return n
+}
+
 // findNames finds the parameters.
 func (p *Plan) findNames() error {
 	folded := map[string]string{}
@@ -161,7 +172,9 @@ func (h how) vocabulary(a *allowed) (*vocabulary, error) {
 
 // findBlocks finds all values and combinations.
 func (p *Plan) findBlocks() error {
-	known := map[string]int{} // values, by parameter and text
+	n := p.asked.size()
+	known := make(map[string]int, n) // values, by parameter and text
+	p.values = make([]value, 0, n)
 	err := p.asked.entries(func(set string, e entry) error {
 		digits, err := p.digits(set, e, known)
 		if err != nil || set == "" {
@@ -235,7 +248,7 @@ func (p *Plan) orderOf(b *block) (order []int8) {
 // digits makes the digits of an entry.
 func (p *Plan) digits(set string, e entry, known map[string]int) (digits []digit, err error) {
 	for _, name := range slices.Sorted(maps.Keys(e)) {
-		d := digit{param: p.byName[name]}
+		d := digit{param: p.byName[name], values: make([]int, 0, len(e[name]))}
 		seen := map[id]bool{}
 		for i, t := range e[name] {
 			key := name + "=" + trim(t.string)
