@@ -119,14 +119,22 @@ func (s *screen) lines(lines []string, indent int) {
 // broken breaks a text into lines of at most so many columns, between words; a longer word has a line of
 // its own.
 func broken(text string, room int) (lines []string) {
-	for i, word := range strings.Split(oneLine(text), " ") {
-		if last := len(lines) - 1; i > 0 && cells(lines[last])+1+cells(word) <= room {
-			lines[last] += " " + word
-		} else {
-			lines = append(lines, word)
+	rest, width := oneLine(text), 0
+	for start, end := 0, 0; ; end++ { // the line in hand is before end
+		word, _, more := strings.Cut(rest[end:], " ")
+		switch n := cells(word); {
+		case end == 0:
+			width = n
+		case width+1+n <= room:
+			width += 1 + n
+		default:
+			lines = append(lines, rest[start:end-1])
+			start, width = end, n
+		}
+		if end += len(word); !more {
+			return append(lines, rest[start:])
 		}
 	}
-	return lines
 }
 
 // note returns the example of a fact, its parts and its note, as one text.

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -257,5 +258,23 @@ func TestQuiet(t *testing.T) {
 		if got := regexp.MustCompile(`time=\S+ `).ReplaceAllString(said.String(), ""); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
+	}
+}
+
+// A long text is broken into lines in time that grows as it does.
+func TestBroken(t *testing.T) {
+	for _, tt := range []struct {
+		text string
+		room int
+		want []string
+	}{
+		{"", 5, []string{""}}, {"one two  three", 7, []string{"one two", " three"}}, {"longer words", 3, []string{"longer", "words"}}, {"a b c", 80, []string{"a b c"}}, {"a ", 1, []string{"a", ""}},
+	} {
+		if got := broken(tt.text, tt.room); !slices.Equal(got, tt.want) {
+			t.Errorf("%q: %q, want %q", tt.text, got, tt.want)
+		}
+	}
+	if got := broken(strings.Repeat("word ", 200_000), 1<<30); len(got) != 1 {
+		t.Errorf("%d lines", len(got))
 	}
 }

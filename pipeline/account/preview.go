@@ -78,7 +78,16 @@ func (p *Preview) sets() []Fact {
 	if len(p.Sets) == 0 {
 		return nil
 	}
-	return []Fact{{Key: "sets", Name: "combinations by set", Noun: "combination", By: p.Sets, Depth: 1}}
+	const most = 10
+	f := Fact{Key: "sets", Name: "combinations by set", Noun: "combination", By: p.Sets, Depth: 1}
+	if more := int64(len(p.Sets) - most); more > 0 {
+		all := map[string]int64{}
+		for _, set := range p.Sets {
+			all[set.Name] = set.Count
+		}
+		f.By, f.Full, f.Note = p.Sets[:most], all, "and "+Counted(more, "more set")
+	}
+	return []Fact{f}
 }
 
 // with gives a fact the example of a name, if there is one.
