@@ -23,7 +23,7 @@ var parts = []struct {
 	name string
 	run  func(*bench, context.Context) error
 }{
-	{"csv", (*bench).csv}, {"parquet", (*bench).parquet}, {"sqlite", (*bench).sqlite}, {"memory", (*bench).memory}, {"pipe", (*bench).pipe},
+	{"csv", (*bench).csv}, {"parquet", (*bench).parquet}, {"sqlite", (*bench).sqlite}, {"memory", (*bench).memory}, {"campaign", (*bench).campaign}, {"pipe", (*bench).pipe},
 }
 
 func main() {

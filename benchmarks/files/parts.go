@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/linkforge/bulk/benchmarks/gen"
 	"github.com/linkforge/bulk/benchmarks/harness"
 )
 
@@ -138,6 +139,36 @@ func (b *bench) memory(ctx context.Context) error {
 	if err == nil {
 		b.Aim(harness.Aim{Name: little + " / " + much, Unit: "×", Limit: 1.15, Value: harness.Ratio(samples, little, much, harness.Sample.Total)},
 			harness.Aim{Name: little + ", peak RSS", Unit: "MiB", Limit: 600, Value: harness.MedianOf(samples, little, harness.Sample.MiB)})
+	}
+	return err
+}
+
+// campaign measures a campaign beside a plain run over its variants, in little memory and in much.
+func (b *bench) campaign(ctx context.Context) error {
+	urls := b.Rows / gen.Variants
+	if err := errors.Join(b.Generate(ctx, "pages.csv", urls, "-duplicates", "0"), b.Generate(ctx, "variants.csv", urls, "-duplicates", "0", "-expanded")); err != nil {
+		return err
+	}
+	var flags []string
+	for _, p := range gen.Parameters {
+		flags = append(flags, "--expand", p)
+	}
+	const plain, expanded, little = "plain run of the variants", "campaign", ", 512MiB"
+	small := []string{"--memory", "512MiB", "--tmp", "."}
+	samples, err := b.Section(ctx, harness.Section{
+		Title: fmt.Sprintf("Campaign: %d URLs × %d variants", urls, gen.Variants),
+		Note:  "CSV to CSV, no store. The plain run reads the URLs of the variants. The mapping of the campaign has six columns more.", Reference: plain,
+	}, b.Both(func(program, suffix string) harness.Group {
+		return harness.Group{
+			b.dryRun(program, plain+suffix, "variants.csv"),
+			b.dryRun(program, expanded+suffix, "pages.csv", flags...),
+			b.dryRun(program, plain+little+suffix, "variants.csv", small...),
+			b.dryRun(program, expanded+little+suffix, "pages.csv", slices.Concat(small, flags)...),
+		}
+	})...)
+	if err == nil {
+		b.Aim(harness.Aim{Name: expanded + " / " + plain, Unit: "×", Limit: 1.3, Value: harness.Ratio(samples, expanded, plain, harness.Sample.Total)},
+			harness.Aim{Name: expanded + " / " + plain + little, Unit: "×", Limit: 1.3, Value: harness.Ratio(samples, expanded+little, plain+little, harness.Sample.Total)})
 	}
 	return err
 }

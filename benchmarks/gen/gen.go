@@ -9,6 +9,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -22,8 +23,15 @@ type Options struct {
 	Workspaces int     // number of workspaces in a column "workspace"; 0: no such column
 	Codes      bool    // a column "code" has another code for each row, of six base62 characters
 	Rules      bool    // columns "expires_at" and "owner_id": one of 1,000 days and of 1,000 owners
+	Expanded   bool    // in place of each URL there are Variants rows: what a campaign with Parameters makes of it
 	Seed       uint64
 }
+
+// Parameters are those of the campaign of [Options.Expanded], as flags of bulk.
+var Parameters = []string{"utm_campaign=spring", "utm_content=header,footer", "utm_medium=email,social,paid", "utm_source=newsletter,facebook,linkedin,partner,print"}
+
+// Variants is how many combinations they have.
+const Variants = 30
 
 var (
 	hosts    = []string{"www.example.com", "shop.example.org", "news.example.net", "blog.example.co.uk", "docs.example.io", "cdn.assets.example.com"}
@@ -51,6 +59,9 @@ func Write(w io.Writer, o Options) error {
 	var line []byte
 	row := uint64(0)
 	err := o.each(func(url, workspace []byte) error {
+		if o.Expanded {
+			return writeVariants(out, url)
+		}
 		line = append(line[:0], url...)
 		if o.Workspaces > 0 {
 			line = append(append(line, ','), workspace...)
@@ -69,6 +80,38 @@ func Write(w io.Writer, o Options) error {
 		return err
 	}
 	return out.Flush()
+}
+
+// writeVariants writes the variants of a URL, in the order of their numbers.
+func writeVariants(out *bufio.Writer, url []byte) error {
+	base, fragment, _ := strings.Cut(string(url), "#")
+	for _, own := range []string{"utm_source=mail&", "&utm_source=mail"} {
+		base = strings.Replace(base, own, "", 1)
+	}
+	if fragment != "" {
+		fragment = "#" + fragment
+	}
+	variants := []string{base}
+	for _, p := range Parameters {
+		name, values, _ := strings.Cut(p, "=")
+		var next []string
+		for _, v := range variants {
+			for value := range strings.SplitSeq(values, ",") {
+				mark := "&"
+				if !strings.Contains(v, "?") {
+					mark = "?"
+				}
+				next = append(next, v+mark+name+"="+value)
+			}
+		}
+		variants = next
+	}
+	for _, v := range variants {
+		if _, err := out.WriteString(v + fragment + "\n"); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // each visits the rows in their order; the bytes are valid until visit returns.

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/linkforge/bulk/pipeline/campaign"
 	"github.com/parquet-go/parquet-go"
 )
 
@@ -51,5 +52,31 @@ func TestParquetHasTheSameRows(t *testing.T) {
 	}
 	if want := strings.Split(strings.TrimSpace(csv.String()), "\n")[1:]; !slices.Equal(got, want) {
 		t.Errorf("other rows: %d, want %d", len(got), len(want))
+	}
+}
+
+func TestExpanded(t *testing.T) {
+	var plain, expanded bytes.Buffer
+	for to, o := range map[*bytes.Buffer]Options{&plain: {Rows: 200, Dirty: 0.5}, &expanded: {Rows: 200, Dirty: 0.5, Expanded: true}} {
+		if err := Write(to, o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p, err := campaign.Parse(Parameters, "", nil, Variants)
+	if err != nil || p.Combinations() != Variants {
+		t.Fatal(err)
+	}
+	want := []string{"url"}
+	row := p.NewRow()
+	for _, url := range strings.Fields(plain.String())[1:] {
+		if f := row.Make(nil, []byte(url), nil); f != nil {
+			t.Fatal(f)
+		}
+		for row.Next() {
+			want = append(want, string(row.AppendURL(nil)))
+		}
+	}
+	if got := strings.Fields(expanded.String()); !slices.Equal(got, want) {
+		t.Errorf("%d rows, want %d", len(got), len(want))
 	}
 }

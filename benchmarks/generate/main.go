@@ -19,6 +19,7 @@ func main() {
 	flag.IntVar(&o.Workspaces, "workspaces", 0, "number of workspaces in a column of their own; 0: no such column")
 	flag.BoolVar(&o.Codes, "codes", false, "give each row a code, in a column of their own")
 	flag.BoolVar(&o.Rules, "rules", false, "give each row an expiry and an owner, in columns of their own")
+	flag.BoolVar(&o.Expanded, "expanded", false, "write 30 rows for each URL: what a campaign makes of it")
 	flag.Uint64Var(&o.Seed, "seed", 1, "seed")
 	format := flag.String("format", "csv", "csv or parquet")
 	flag.Parse()

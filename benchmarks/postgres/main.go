@@ -16,12 +16,13 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/linkforge/bulk/benchmarks/gen"
 	"github.com/linkforge/bulk/benchmarks/harness"
 	"github.com/linkforge/bulk/sink/postgres/pgtest"
 )
 
 func main() {
-	options := harness.Options{Target: "bench-postgres", Known: []string{"copy", "floor", "first", "legacy", "rules", "schemes", "more", "pgloader"}, Count: 3}
+	options := harness.Options{Target: "bench-postgres", Known: []string{"copy", "floor", "first", "legacy", "rules", "schemes", "campaign", "more", "pgloader"}, Count: 3}
 	os.Exit(harness.Main(options, []string{harness.Generator}, run))
 }
 
@@ -93,6 +94,12 @@ func (b *bench) prepare(ctx context.Context) error {
 	}
 	if b.Has("rules") {
 		if err := b.Generate(ctx, rulesList, b.Rows, "-duplicates", "0", "-rules"); err != nil {
+			return err
+		}
+	}
+	if b.Has("campaign") {
+		urls := b.Rows / gen.Variants
+		if err := errors.Join(b.Generate(ctx, pagesList, urls, "-duplicates", "0"), b.Generate(ctx, variantsList, urls, "-duplicates", "0", "-expanded")); err != nil {
 			return err
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"slices"
 
+	"github.com/linkforge/bulk/benchmarks/gen"
 	"github.com/linkforge/bulk/benchmarks/harness"
 )
 
@@ -20,6 +21,9 @@ const (
 	rulesList  = "rules.csv"  // the first list, with an expiry and an owner in each row
 	legacyList = "legacy.csv" // rows with codes of their own, of which 5 % repeat a URL
 	keyFile    = "scheme.key" // the secret of the schemes
+
+	pagesList    = "pages.csv"    // URLs of a campaign
+	variantsList = "variants.csv" // what it makes of them
 )
 
 // Names of the steps.
@@ -39,6 +43,8 @@ const (
 	secondCopy = `\copy, code order, as many new rows again`
 	again      = "bulk run, all existing"
 	little     = "bulk run, 10,000 new rows"
+	variants   = "bulk run, the variants of --expand, empty database"
+	expanded   = "bulk run --expand, empty database"
 	withLoader = "pgloader, input order, indexed table"
 )
 
@@ -102,6 +108,19 @@ func (b *bench) groups() (groups []harness.Group) {
 			b.bulk(b.Bulk, kept, legacyList, rows, rows, b.empty, keep...),
 			b.bulk(b.Bulk, firstSmall, "first.csv", rows, rows, b.empty, small...),
 			b.bulk(b.Bulk, keptSmall, legacyList, rows, rows, b.empty, append(small, keep...)...),
+		})
+	}
+	if b.Has("campaign") {
+		links := rows / gen.Variants * gen.Variants
+		var flags []string
+		for _, p := range gen.Parameters {
+			flags = append(flags, "--expand", p)
+		}
+		groups = append(groups, harness.Group{
+			b.bulk(b.Bulk, variants, variantsList, links, links, b.empty),
+			b.bulk(b.Bulk, expanded, pagesList, links, links, b.empty, flags...),
+			b.bulk(b.Bulk, variants+", 512 MiB", variantsList, links, links, b.empty, small...),
+			b.bulk(b.Bulk, expanded+", 512 MiB", pagesList, links, links, b.empty, append(slices.Clone(small), flags...)...),
 		})
 	}
 	if b.Has("more") {
@@ -176,8 +195,11 @@ COMMIT;
 // bulk is a run of a bulk over a list. prepare may be nil.
 func (b *bench) bulk(program, name, list string, rows, total int64, prepare func(context.Context) error, flags ...string) harness.Step {
 	same := "" // all other lists leave the same links, if as many
-	if list == legacyList {
+	switch list {
+	case legacyList:
 		same = list
+	case pagesList, variantsList:
+		same = variantsList
 	}
 	if i := slices.Index(flags, "--scheme"); i >= 0 {
 		same = flags[i+1]
@@ -223,6 +245,8 @@ func (b *bench) aims(samples []harness.Sample) {
 		ratio(ofScheme(s.name, false), first, s.limit)
 		ratio(ofScheme(s.name, true), firstSmall, s.limit)
 	}
+	ratio(expanded, variants, 1.3)
+	ratio(expanded+", 512 MiB", variants+", 512 MiB", 1.3)
 	ratio(second, secondCopy, 1.3)
 	ratio(again, floor, 4/3.8)
 	b.Aim(harness.Aim{Name: little, Unit: "s", Limit: 1, Value: harness.MedianOf(samples, little, harness.Sample.Total)})
