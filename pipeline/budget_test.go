@@ -1,10 +1,13 @@
 package pipeline
 
 import (
+	"fmt"
 	"runtime"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/linkforge/bulk/pipeline/campaign"
 	"github.com/linkforge/bulk/pipeline/report"
 	"github.com/linkforge/bulk/pipeline/rules"
 )
@@ -48,6 +51,25 @@ func TestBudget(t *testing.T) {
 					}
 				}
 			}
+		}
+	}
+}
+
+// A large plan of a campaign has its part of Config.Memory; a small one has none.
+func TestBudgetOfPlan(t *testing.T) {
+	plain := Config{Workers: 2}
+	for values, more := range map[int]bool{10: false, 500: false, 100_000: true} {
+		var list strings.Builder
+		for i := range values {
+			fmt.Fprintf(&list, ",%d", i)
+		}
+		c := plain
+		var err error
+		if c.Campaign, err = campaign.Parse([]string{"x=" + list.String()[1:]}, "", nil, campaign.MaxMost); err != nil {
+			t.Fatal(err)
+		}
+		if plan := c.LeastMemory() - plain.LeastMemory(); more != (plan > 40<<20) || !more && plan != 0 || plan%(1<<20) != 0 {
+			t.Errorf("%d values: %d bytes more", values, plan)
 		}
 	}
 }

@@ -374,6 +374,9 @@ func (c *Config) overhead() int64 {
 	if c.ReportFormat == report.Parquet || c.ReportFormat == report.Arrow {
 		n += groupMemory
 	}
+	if c.Campaign != nil {
+		n += c.Campaign.Memory(max(c.Workers, 1))
+	}
 	return n
 }
 

@@ -118,6 +118,13 @@ func (p *Plan) Names() []string { return p.names }
 // Combinations returns how many there are, those of sets that nobody uses and equal ones counted.
 func (p *Plan) Combinations() int64 { return p.count }
 
+// Memory returns about how many bytes the plan takes, its file while it is read among them, with so many rows and
+// tallies of it. It is a whole number of MiB: that of a plan of less than a thousand values is 0.
+func (p *Plan) Memory(rows int) int64 {
+	const each, ofRow = 450, 100 // bytes of a value, measured
+	return int64(len(p.values)) * int64(each+ofRow*rows) >> 20 << 20
+}
+
 // Columns returns the columns that placeholders name.
 func (p *Plan) Columns() []string { return p.columns }
 
