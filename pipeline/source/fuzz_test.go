@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"runtime"
+	"runtime/debug"
 	"slices"
 	"testing"
 
@@ -27,6 +28,14 @@ const (
 )
 
 var errEnough = errors.New("enough")
+
+// The heap is small and soon full of what was read: collecting it costs as much as the tests do.
+func TestMain(m *testing.M) {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(400)
+	}
+	m.Run()
+}
 
 // fuzzFormat reads whatever data is, twice.
 func fuzzFormat(t *testing.T, data []byte) { readTwice(t, data, 2*mostFuzzBytes) }
