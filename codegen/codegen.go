@@ -90,10 +90,10 @@ func AppendIdentity(dst, canonical, workspace, parts []byte, salt int) []byte {
 	return dst
 }
 
-// AppendAlias appends the input of the hash of a URL's alias to dst:
-// "canonical|workspace|c=code". Its key is the url_key of the alias in the store.
-func AppendAlias(dst, canonical, workspace, code []byte) []byte {
-	return append(append(AppendInput(dst, canonical, workspace, 0), "|c="...), code...)
+// AppendAlias appends the input of the hash of an alias to dst: "canonical|workspace|c=code", with the
+// parts of its identity before "|c=". Its key is the url_key of the alias in the store.
+func AppendAlias(dst, canonical, workspace, parts, code []byte) []byte {
+	return append(append(AppendIdentity(dst, canonical, workspace, parts, 0), "|c="...), code...)
 }
 
 // A Hash is the first 16 bytes of a SHA-256 or of an HMAC, as an unsigned big-endian integer.

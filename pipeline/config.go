@@ -356,9 +356,6 @@ func (c *Config) checkRules(complain func(format string, args ...any)) {
 	if err := c.Rules.Check(); err != nil {
 		complain("link rules: %w", err)
 	}
-	if c.Legacy.Keeps() && c.identity() != rules.ByURL {
-		complain("Config.Legacy %s goes with Config.Rules.Identity url only", c.Legacy)
-	}
 }
 
 const (

@@ -17,6 +17,7 @@ import (
 	"github.com/linkforge/bulk/pipeline"
 	"github.com/linkforge/bulk/pipeline/legacy"
 	"github.com/linkforge/bulk/pipeline/report"
+	"github.com/linkforge/bulk/pipeline/rules"
 	"github.com/linkforge/bulk/sink"
 	"pgregory.net/rapid"
 )
@@ -33,6 +34,10 @@ func (c *legacyCase) config(store sink.Store) pipeline.Config {
 	if c.MaxRetries == 0 {
 		cfg.MaxRetries = pipeline.NoRetries
 	}
+	if c.Identity != "" {
+		by, _ := rules.ParseIdentity(c.Identity)
+		cfg.Rules = &rules.Flags{Identity: by}
+	}
 	return cfg
 }
 
@@ -40,9 +45,17 @@ func (c *legacyCase) config(store sink.Store) pipeline.Config {
 func (c *legacyCase) csv(n int) string {
 	var b strings.Builder
 	w := csv.NewWriter(&b)
-	w.Write([]string{"url", "code", "kind", "more"})
+	head := []string{"url", "code", "kind", "more"}
+	if c.Identity != "" {
+		head = append(head, "expires_at", "max_uses", "ref")
+	}
+	w.Write(head)
 	for _, r := range c.Rows {
-		w.Write([]string{r.Canonical, r.Code, r.Kind, strings.Repeat("x", n)})
+		row := []string{urlOf(r.Canonical), r.Code, r.Kind, strings.Repeat("x", n)}
+		if c.Identity != "" {
+			row = append(row, cellsOfParts(r.Canonical)...)
+		}
+		w.Write(row)
 	}
 	w.Flush()
 	return b.String()
@@ -60,10 +73,15 @@ func (c *legacyCase) plant(t *testing.T, cfg pipeline.Config) {
 }
 
 func legacyStored(workspace string, l legacyLink) sink.Link {
-	s := link(workspace, l.Canonical, l.Code)
+	url, parts := cutParts(l.Canonical)
+	s := link(workspace, url, l.Code)
+	if parts != "" {
+		s.Base, s.Key = s.Key, codegen.Sum(codegen.AppendIdentity(nil, s.Canonical, s.Workspace, []byte(parts), 0)).Key()
+		s.Rules = rulesOfParts(parts)
+	}
 	if s.Alias = l.Kind == "alias"; s.Alias {
-		s.Base = s.Key
-		s.Key = codegen.Sum(codegen.AppendAlias(nil, s.Canonical, s.Workspace, s.Code)).Key()
+		s.Base = cmp.Or(s.Base, s.Key)
+		s.Key = codegen.Sum(codegen.AppendAlias(nil, s.Canonical, s.Workspace, []byte(parts), s.Code)).Key()
 	}
 	return s
 }
@@ -71,11 +89,11 @@ func legacyStored(workspace string, l legacyLink) sink.Link {
 // stored lists the links of a workspace.
 func storedLinks(t *testing.T, store sink.Store, workspace string) (links []legacyLink) {
 	t.Helper()
-	err := store.Scan(context.Background(), func(l *sink.Stored) error {
+	err := store.ScanRules(context.Background(), func(l *sink.Stored) error {
 		if string(l.Workspace) != workspace {
 			return nil
 		}
-		link := legacyLink{string(l.Code), string(l.Canonical), "link"}
+		link := legacyLink{string(l.Code), withParts(l), "link"}
 		if l.Alias {
 			link.Kind = "alias"
 		}
@@ -137,7 +155,7 @@ func (c *legacyCase) check(t *testing.T, cfg pipeline.Config, pad int) (wrong []
 		i, _ := strconv.Atoi(r["row"])
 		got[i-1] = legacyResult{Reason: r["reason"]}
 		if _, owner, ok := strings.Cut(r["detail"], " belongs to "); ok {
-			got[i-1].Owner = owner
+			got[i-1].Owner, _, _ = strings.Cut(owner, ", with another ")
 		}
 	}
 	before := map[string]bool{}
@@ -159,7 +177,7 @@ func (c *legacyCase) check(t *testing.T, cfg pipeline.Config, pad int) (wrong []
 	}
 	var collisions []string
 	for _, r := range records(t, read(t, "out/collisions.csv")) {
-		collisions = append(collisions, strings.Join([]string{r["canonical_url"], r["salt"], r["code"], r["owner"]}, " "))
+		collisions = append(collisions, strings.Join([]string{joinParts(r["canonical_url"], r["parts"]), r["salt"], r["code"], r["owner"]}, " "))
 	}
 	if slices.Sort(collisions); c.collisions != nil && !slices.Equal(collisions, c.collisions) {
 		complain("collisions\n%s\nwant\n%s", strings.Join(collisions, "\n"), strings.Join(c.collisions, "\n"))
@@ -202,8 +220,9 @@ func (c *legacyCase) checkPreview(p *pipeline.PreviewResult, run *pipeline.Resul
 	}
 	if x := p.Examples[pipeline.ExampleConflict]; x != nil {
 		_, owner, _ := strings.Cut(x.Detail, " belongs to ")
+		owner, _, _ = strings.Cut(owner, ", with another ")
 		has := slices.ContainsFunc(stored, func(l legacyLink) bool {
-			return l.Canonical == owner && (l.Code == string(x.LegacyCode) || c.FoldCase && strings.EqualFold(l.Code, string(x.LegacyCode)))
+			return urlOf(l.Canonical) == owner && (l.Code == string(x.LegacyCode) || c.FoldCase && strings.EqualFold(l.Code, string(x.LegacyCode)))
 		})
 		compare("owner of "+string(x.LegacyCode), has, true)
 	}

@@ -150,6 +150,7 @@ type PreviewRow struct {
 	Detail     string        `json:"detail,omitempty"`
 
 	canonical string
+	parts     []byte // of the identity
 }
 
 // A Value is that of a parameter of a variant.
@@ -322,15 +323,15 @@ func (p *preview) findWinner(ctx context.Context, settled *settle.Settlement) er
 	if c == nil || c.Detail != "" {
 		return nil
 	}
-	h := codegen.Sum(codegen.AppendInput(nil, []byte(c.canonical), []byte(c.Workspace), 0))
+	h := codegen.Sum(codegen.AppendIdentity(nil, []byte(c.canonical), []byte(c.Workspace), c.parts, 0))
 	verdicts := settled.Claims().Reader()
 	defer verdicts.Close()
-	first := p.rows.Order.First(h, []byte(c.canonical), []byte(c.Workspace), nil)
+	first := p.rows.Order.First(h, []byte(c.canonical), []byte(c.Workspace), c.parts)
 	code := []byte(c.LegacyCode)
 	if p.cfg.Scheme.Fold {
 		code = legacy.Fold(code[:0], code)
 	}
 	owner, err := verdicts.Owner(ctx, p.rows.Workspaces.ID(string(c.Workspace)), p.rows.Order.Key(first.Hash), h.Key(), code)
-	c.Detail = outcome.CodeTakenDetail(code, owner)
+	c.Detail = outcome.CodeTakenDetail(code, owner, []byte(c.canonical))
 	return err
 }

@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"bytes"
 	"cmp"
 	"slices"
 	"strings"
@@ -124,7 +125,7 @@ func (s *sample) trim() {
 func (s *sample) row(r *report.Row) *PreviewRow {
 	row := &PreviewRow{
 		Source: manifest.Text(r.Source), Row: r.Row, Workspace: manifest.Text(r.Workspace), URL: manifest.Text(r.Original),
-		LegacyCode: manifest.Text(r.Legacy), Code: manifest.Text(r.Code), Outcome: r.Outcome.String(), Change: r.Rules.Change.String(), canonical: string(r.Canonical),
+		LegacyCode: manifest.Text(r.Legacy), Code: manifest.Text(r.Code), Outcome: r.Outcome.String(), Change: r.Rules.Change.String(), canonical: string(r.Canonical), parts: bytes.Clone(r.Rules.Parts),
 	}
 	if s.campaign != nil {
 		row.Variant = r.Variant

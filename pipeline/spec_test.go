@@ -2,6 +2,7 @@ package pipeline_test
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -137,7 +138,14 @@ func plant(t *testing.T, cfg pipeline.Config, links []sink.Link) {
 	if cfg.Scheme.Name != "" || cfg.Scheme.Fold {
 		must(t, session.SetScheme(ctx, []string{cfg.Workspace}, cfg.Scheme.Stored(cfg.CodeLength)))
 	}
-	run, err := session.Start(ctx, sink.Run{Fingerprint: "planted", AsOf: asOf, Started: asOf, Aliases: true})
+	ruled := slices.ContainsFunc(links, func(l sink.Link) bool { return l.Rules != nil })
+	if ruled {
+		for i := range links {
+			links[i].Rules = cmp.Or(links[i].Rules, new(sink.Rules))
+		}
+		must(t, session.SetRules(ctx, []string{cfg.Workspace}))
+	}
+	run, err := session.Start(ctx, sink.Run{Fingerprint: "planted", AsOf: asOf, Started: asOf, Aliases: true, Rules: ruled, Parts: ruled})
 	must(t, err)
 	var chunks iter.Seq2[[]sink.Link, error] = func(yield func([]sink.Link, error) bool) { yield(links, nil) }
 	for _, step := range []func() error{

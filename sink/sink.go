@@ -33,7 +33,8 @@ type Link struct {
 	Original  []byte // nil: the same as Canonical
 
 	// Alias: the link is a further code of a URL. Its Key is that of URL and code: the first
-	// 16 bytes of SHA-256(canonical|workspace|c=CODE). So no Probe has it.
+	// 16 bytes of SHA-256(canonical|workspace|c=CODE), with the parts of the identity before |c=. So no
+	// Probe has it.
 	Alias bool
 	// Base is the url_key of the URL alone, where Key is that of more: of an alias, or of a link
 	// whose identity has parts. Zero: that is Key.
@@ -68,7 +69,8 @@ type Probe struct {
 	// ChangedRun and Change. If one probe of a Lookup does, all do. It must be set if links of the
 	// URL may have parts: otherwise one that has the code may be taken for the link of the probe.
 	WantRules bool
-	// Parts: Key is not that of the URL alone. It counts only with WantRules.
+	// Parts: Key is not that of the URL alone, or the Key of a link that has the code is wanted. It
+	// counts only with WantRules.
 	Parts bool
 }
 
@@ -80,6 +82,7 @@ type Found struct {
 	Alias     bool   // the link is an alias, perhaps of the probe's own URL
 	Code      []byte // differs from the probe's code only if Same
 	Canonical []byte // of the link; may be nil if Same
+	Key       Key    // of the link; may be zero unless all probes have WantRules and Parts
 	Run       int32  // the run that created the link; may be 0 if the probe does not want it
 	Rules     *Rules // of the link, valid as long as the slices; nil if no probe wants them
 }

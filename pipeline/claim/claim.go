@@ -1,6 +1,7 @@
 // Package claim decides who has each legacy code of a run ("Kept codes, one at a time" in
 // codegen/README.md, step 1): the URL that has it in the store, or else the smallest
-// canonical URL of the rows that claim it.
+// canonical URL of the rows that claim it. Where the identities of links have parts, a URL here is
+// one with its parts.
 //
 // While rows are read, each code that one brings along is filed as a claim ([File]) in a
 // sort by code ([NewSorter]). [Settle] walks over the claims, asks the store about the
@@ -24,24 +25,24 @@ import (
 // A Claim is a code that a row brings along for its URL. In the sort its group is that of the
 // workspace and its key record.CodeKey; its content is
 //
-//	url_key 16 | code as of packed.AppendCell | canonical
+//	url_key 16 | code as of packed.AppendCell | identity
 type Claim struct {
-	Key       sink.Key // of the URL
-	Code      []byte
-	Canonical []byte
+	Key      sink.Key // of the URL
+	Code     []byte
+	Identity []byte // the canonical URL, with the parts of the identity (rules.AppendKey)
 }
 
 // File adds a claim to a sorter.
 func File(w *extsort.Writer, group uint32, c Claim) {
 	var buf [256]byte // longer ones are allocated
-	rec := append(packed.AppendCell(append(buf[:0], c.Key[:]...), c.Code), c.Canonical...)
+	rec := append(packed.AppendCell(append(buf[:0], c.Key[:]...), c.Code), c.Identity...)
 	copy(w.Reserve(group, record.CodeKey(c.Code), len(rec)), rec)
 }
 
 // decode reads what File wrote. The result refers to rec.
 func decode(rec []byte) (c Claim) {
 	c.Key = sink.Key(rec)
-	c.Code, c.Canonical = packed.CutCell(rec[len(c.Key):])
+	c.Code, c.Identity = packed.CutCell(rec[len(c.Key):])
 	return c
 }
 
@@ -54,7 +55,7 @@ func NewSorter(cfg extsort.Config, names *record.Workspaces) *extsort.Sorter {
 		if c := legacy.CompareFolded(x.Code, y.Code); c != 0 {
 			return c
 		}
-		return cmp.Or(bytes.Compare(x.Code, y.Code), bytes.Compare(x.Canonical, y.Canonical))
+		return cmp.Or(bytes.Compare(x.Code, y.Code), bytes.Compare(x.Identity, y.Identity))
 	}
 	return extsort.New(cfg)
 }
@@ -83,7 +84,7 @@ type Verdict struct {
 	State State
 	URL   sink.Key // that claims
 	Code  []byte   // that it claims
-	Text  []byte   // of a lost claim: the canonical URL that has the code
+	Text  []byte   // of a lost claim: the canonical URL that has the code, without parts
 	Alias bool     // of Made and There: the store has it as an alias
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/linkforge/bulk/pipeline/extsort"
 	"github.com/linkforge/bulk/pipeline/legacy"
 	"github.com/linkforge/bulk/pipeline/record"
+	"github.com/linkforge/bulk/pipeline/rules"
 	"github.com/linkforge/bulk/sink"
 )
 
@@ -19,6 +20,7 @@ type Config struct {
 	Names     *record.Workspaces
 	Populated []bool // workspaces, by number, that have links in the store
 	Run       int32  // an unfinished run that this one continues: its links are Made; 0: none
+	Parts     bool   // identities may have parts: a code that the store has is that of an identity, not of a URL
 	Lookup    func(ctx context.Context, probes []sink.Probe, visit func(sink.Found) error) error
 	Sorter    extsort.Config // all but the order
 }
@@ -80,10 +82,24 @@ func (s *Settled) file(to *extsort.Writer, group uint32, key uint64, v *Verdict)
 
 // An owner is who has a code.
 type owner struct {
-	canonical []byte
-	code      []byte
-	state     State // Made or There; 0: the store has not got it
-	alias     bool
+	identity []byte   // of a link of the store without its parts
+	key      sink.Key // of a link of the store, with Config.Parts
+	code     []byte
+	state    State // Made or There; 0: the store has not got it
+	alias    bool
+}
+
+// has reports whether a claim is that of the owner.
+func (w *walk) has(o *owner, p *pending) bool {
+	if !w.cfg.Parts || o.state == 0 {
+		return bytes.Equal(p.Identity, o.identity)
+	}
+	if o.alias {
+		canonical, parts := rules.CutKey(p.Identity)
+		w.input = codegen.AppendAlias(w.input[:0], canonical, w.cfg.Names.Name(w.codes[p.code].group), parts, o.code)
+		return codegen.Sum(w.input).Key() == o.key
+	}
+	return p.Key == o.key
 }
 
 // A walk goes over the claims.
@@ -95,6 +111,7 @@ type walk struct {
 	// chunk before.
 	codes  []code
 	claims []pending
+	input  []byte // of a hash
 }
 
 // A code is one that rows claim.
@@ -135,7 +152,7 @@ func (w *walk) add(group uint32, c Claim) {
 		return
 	}
 	w.Twins.Add(group, c.Code)
-	w.codes = append(w.codes, code{group: group, owner: owner{canonical: c.Canonical, code: c.Code}})
+	w.codes = append(w.codes, code{group: group, owner: owner{identity: c.Identity, code: c.Code}})
 	w.claims = append(w.claims, pending{c, len(w.codes) - 1})
 	w.take(w.to, group, c.Code)
 }
@@ -151,16 +168,18 @@ func (w *walk) flush(ctx context.Context) error {
 		o := &c.owner
 		v := Verdict{State: o.state, URL: p.Key, Code: p.Code, Alias: o.alias}
 		switch {
-		case !bytes.Equal(p.Canonical, o.canonical):
-			v = Verdict{State: Lost, URL: p.Key, Code: p.Code, Text: o.canonical}
+		case !w.has(o, p):
+			v = Verdict{State: Lost, URL: p.Key, Code: p.Code}
+			v.Text, _ = rules.CutKey(o.identity)
 		case v.State == 0:
 			continue
 		}
-		first := w.cfg.Order.First(codegen.FromKey(p.Key), p.Canonical, w.cfg.Names.Name(c.group), nil)
+		canonical, parts := rules.CutKey(p.Identity)
+		first := w.cfg.Order.First(codegen.FromKey(p.Key), canonical, w.cfg.Names.Name(c.group), parts)
 		w.file(w.to, c.group, w.cfg.Order.Key(first.Hash), &v)
 	}
 	last := w.codes[len(w.codes)-1]
-	last.owner.canonical, last.owner.code, last.known = bytes.Clone(last.owner.canonical), bytes.Clone(last.owner.code), true
+	last.owner.identity, last.owner.code, last.known = bytes.Clone(last.owner.identity), bytes.Clone(last.owner.code), true
 	w.codes, w.claims = append(w.codes[:0], last), w.claims[:0]
 	return w.to.Err()
 }
@@ -180,14 +199,14 @@ func (w *walk) ask(ctx context.Context) error {
 	probes := make([]sink.Probe, len(order))
 	for n, i := range order {
 		c := &w.codes[i]
-		probes[n] = sink.Probe{Workspace: w.cfg.Names.Name(c.group), Code: c.owner.code, WantRun: w.cfg.Run != 0}
+		probes[n] = sink.Probe{Workspace: w.cfg.Names.Name(c.group), Code: c.owner.code, WantRun: w.cfg.Run != 0, WantRules: w.cfg.Parts, Parts: w.cfg.Parts}
 	}
 	if len(probes) == 0 {
 		return nil
 	}
 	return w.cfg.Lookup(ctx, probes, func(f sink.Found) error {
 		c := &w.codes[order[f.Probe]]
-		c.owner = owner{canonical: bytes.Clone(f.Canonical), code: c.owner.code, state: w.stateOf(f.Run), alias: f.Alias}
+		c.owner = owner{identity: bytes.Clone(f.Canonical), key: f.Key, code: c.owner.code, state: w.stateOf(f.Run), alias: f.Alias}
 		return nil
 	})
 }
@@ -203,14 +222,14 @@ func (s *Settled) Finder() *Finder { return &Finder{s.claims.Finder()} }
 // Close releases what the finder holds.
 func (f *Finder) Close() { f.claims.Close() }
 
-// Owner returns the canonical URL that has a code because of a claim; nil: none. The store is to be
-// asked before.
-func (f *Finder) Owner(ctx context.Context, group uint32, code []byte) (canonical []byte, err error) {
+// Owner returns the canonical URL, with the parts of the identity, that has a code because of a claim; nil:
+// none. The store is to be asked before.
+func (f *Finder) Owner(ctx context.Context, group uint32, code []byte) (identity []byte, err error) {
 	err = f.claims.Find(ctx, group, record.CodeKey(code), func(rec []byte) bool {
 		if c := decode(rec); bytes.Equal(c.Code, code) {
-			canonical = bytes.Clone(c.Canonical)
+			identity = bytes.Clone(c.Identity)
 		}
-		return canonical == nil
+		return identity == nil
 	})
-	return canonical, err
+	return identity, err
 }

@@ -174,7 +174,7 @@ func (e *emitter) origins(b *sharedBucket) (o origins) {
 // file puts the link of the row in hand into the sort of links: the group is that of the
 // workspace, the key the first bytes of the code in the order of the bytes, and the content
 //
-//	code as of packed.AppendCell | url_key 16, of the URL alone | 1 for an alias, else 0
+//	code as of packed.AppendCell | url_key 16, of the link of the identity | 1 for an alias, else 0
 //	| original and attributes as of packed.AppendNullable
 //	| creation time in microseconds of Unix time, 8 bytes; the least there is: the as_of of the run
 //	| parts of the identity as of packed.AppendCell, parameters as of rules.Params.Append, only with Config.Rules
@@ -231,9 +231,8 @@ func sorted(ctx context.Context, links *extsort.Sorter, names *record.Workspaces
 		if created := int64(binary.BigEndian.Uint64(rec)); created != math.MinInt64 {
 			l.Created = time.UnixMicro(created).UTC()
 		}
-		hasParts := false
+		var with record.Rules
 		if rec = rec[8:]; cfg.Rules {
-			var with record.Rules
 			with.Parts, rec = packed.CutCell(rec)
 			rec = with.Params.Cut(rec)
 			if cfg.Columns.Ref {
@@ -241,16 +240,17 @@ func sorted(ctx context.Context, links *extsort.Sorter, names *record.Workspaces
 			}
 			l.Rules = &given[n]
 			*l.Rules = settle.NewRules(&with.Params, cfg.AsOf)
-			hasParts = len(with.Parts) > 0
 		}
 		l.Canonical = rec
-		if hasParts {
+		switch {
+		case len(with.Parts) > 0:
 			input = codegen.AppendInput(input[:0], l.Canonical, l.Workspace, 0)
 			l.Base = codegen.Sum(input).Key()
+		case l.Alias:
+			l.Base = l.Key
 		}
 		if l.Alias {
-			l.Base = l.Key
-			input = codegen.AppendAlias(input[:0], l.Canonical, l.Workspace, l.Code)
+			input = codegen.AppendAlias(input[:0], l.Canonical, l.Workspace, with.Parts, l.Code)
 			l.Key = codegen.Sum(input).Key()
 		}
 		return l

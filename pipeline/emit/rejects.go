@@ -131,5 +131,5 @@ func taken(ctx context.Context, verdicts *claim.Reader, b *extsort.Bucket, i int
 	rec := b.Record(i)
 	code := record.LegacyCode(rec)
 	owner, err := verdicts.Owner(ctx, b.Group(i), b.Key(i), record.Key(rec), code)
-	return settle.Decision{Reason: outcome.CodeTaken, Detail: outcome.CodeTakenDetail(code, owner)}, err
+	return settle.Decision{Reason: outcome.CodeTaken, Detail: outcome.CodeTakenDetail(code, owner, record.Canonical(rec))}, err
 }

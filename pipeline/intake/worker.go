@@ -92,6 +92,7 @@ type worker struct {
 	row         judge.Row       // in hand
 	at          int             // its index in the batch
 	params      record.Rules    // of it; the zero value if they are not looked at
+	identity    []byte          // of it, as of rules.AppendKey; only if it claims a code
 	ruled       map[uint32]bool // as of Rows.Ruled
 	lastRuled   uint32          // the last one of these; MaxUint32: none
 	told        along.Told      // beyond code and URL
@@ -338,7 +339,8 @@ func (w *worker) accept(in *Input, at record.Place, old *record.Legacy, group ui
 		rec = record.Finish(rec, h, row.Original, flags)
 	} else {
 		if old != nil && old.Code != nil && w.claims != nil {
-			claim.File(w.claims, group, claim.Claim{Key: h.Key(), Code: old.Code, Canonical: record.StartedCanonical(rec)})
+			w.identity = rules.AppendKey(w.identity[:0], record.StartedCanonical(rec), w.params.Parts)
+			claim.File(w.claims, group, claim.Claim{Key: h.Key(), Code: old.Code, Identity: w.identity})
 		}
 		rec = record.FinishWith(rec, h, row.Original, flags, first, old, with)
 	}

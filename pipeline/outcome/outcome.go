@@ -3,6 +3,7 @@
 package outcome
 
 import (
+	"bytes"
 	"fmt"
 	"strconv"
 	"strings"
@@ -109,9 +110,13 @@ func CodeReservedDetail(code []byte) string {
 func OtherURLDetail(url []byte) string { return "the code is that of " + beginning(url) }
 
 // CodeTakenDetail is the detail of CodeTaken, with the canonical URL that has the code. Of a
-// long URL it has the beginning.
-func CodeTakenDetail(code, owner []byte) string {
-	return fmt.Sprintf("the code %.64q belongs to %s", code, beginning(owner))
+// long URL it has the beginning. If it is the URL of the row, too, its link is one of other parts.
+func CodeTakenDetail(code, owner, canonical []byte) string {
+	detail := fmt.Sprintf("the code %.64q belongs to %s", code, beginning(owner))
+	if bytes.Equal(owner, canonical) {
+		detail += ", with another expiry, use limit or reference"
+	}
+	return detail
 }
 
 // beginning is a URL as details have it.

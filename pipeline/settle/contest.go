@@ -81,10 +81,11 @@ func (s *settling) input(u *assign.URL, salt int) []byte {
 
 func (s *settling) urlKey(u *assign.URL) sink.Key { return codegen.Sum(s.input(u, 0)).Key() }
 
-// saltOf returns the salt of the code of a link, which may have been made with more retries; -1:
-// none gives it. Parts of an identity follow the workspace.
-func (s *settling) saltOf(canonical, workspace, code []byte) int {
-	return s.cfg.Order.SaltOf(canonical, workspace, code, max(s.cfg.MaxRetries, codegen.DefaultRetries))
+// saltOf returns the salt of the code of the link of an identity, which may have been made with more
+// retries; -1: none gives it.
+func (s *settling) saltOf(identity, workspace, code []byte) int {
+	canonical, parts := rules.CutKey(identity)
+	return s.cfg.Order.SaltOf(canonical, slices.Concat(workspace, parts), code, max(s.cfg.MaxRetries, codegen.DefaultRetries))
 }
 
 // firstSlot returns the first code of a record's URL.

@@ -27,10 +27,13 @@ type Kept struct {
 func (s *settling) claims(ctx context.Context) (err error) {
 	k := s.cfg.Kept
 	s.made.claims, err = claim.Settle(ctx, k.Claims, claim.Config{
-		Order: s.cfg.Order, Names: s.names, Populated: s.populated, Run: s.run, Lookup: s.lookup, Sorter: k.Sorter,
+		Order: s.cfg.Order, Names: s.names, Populated: s.populated, Run: s.run, Parts: s.parts(), Lookup: s.lookup, Sorter: k.Sorter,
 	})
 	return err
 }
+
+// parts reports whether identities may have parts.
+func (s *settling) parts() bool { return s.cfg.Rules != nil && s.cfg.Rules.Parts }
 
 // A Row is what becomes of a row of a run that keeps legacy codes.
 type Row uint8
@@ -98,7 +101,7 @@ type kept struct {
 	workspace uint32
 	key       sink.Key
 	hash      codegen.Hash // of its first code
-	url       []byte       // its canonical form, of the bucket in hand, unless it was cloned
+	url       []byte       // its canonical form, with the parts of its identity; of the bucket in hand, unless it was cloned
 	accepted  origin       // the first row that is not lost
 	marked    candidate
 
@@ -158,7 +161,7 @@ func (v *visit) keep(from, end int, verdicts []claim.Verdict) {
 	} else {
 		v.kept = kept{
 			rival: rival{origin: origin{true, v.number, from}}, open: true, gone: v.gone[from], stored: v.found[from], code: v.kept.code[:0],
-			workspace: v.records.Group(from), key: url, hash: v.s.cfg.Order.FirstOf(v.records.Record(from)).Hash, url: record.Canonical(v.records.Record(from)),
+			workspace: v.records.Group(from), key: url, hash: v.s.cfg.Order.FirstOf(v.records.Record(from)).Hash, url: v.s.urlOf(v.records.Record(from)),
 		}
 	}
 	for i := from; i < end; i++ {

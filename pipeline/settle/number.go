@@ -13,7 +13,6 @@ import (
 	"github.com/linkforge/bulk/pipeline/assign"
 	"github.com/linkforge/bulk/pipeline/extsort"
 	"github.com/linkforge/bulk/pipeline/packed"
-	"github.com/linkforge/bulk/pipeline/record"
 	"github.com/linkforge/bulk/sink"
 	"golang.org/x/sync/errgroup"
 )
@@ -131,11 +130,7 @@ func (s *settling) sampleURLs() (sample [][]byte, err error) {
 
 // count files the URL of a record, whose number is to be found.
 func (v *visit) count(at origin, group uint32, rec []byte) {
-	url := record.Canonical(rec)
-	if v.s.cfg.Rules != nil && v.s.cfg.Rules.Parts {
-		url = identity(rec)
-	}
-	v.countURL(at, group, url)
+	v.countURL(at, group, v.s.urlOf(rec))
 }
 
 // countURL files a new URL, with the parts of its identity. It has its first record there.

@@ -204,6 +204,14 @@ func identity(rec []byte) []byte {
 	return rules.AppendKey(nil, record.Canonical(rec), with.Parts)
 }
 
+// urlOf is identity, of the record itself if identities have no parts.
+func (s *settling) urlOf(rec []byte) []byte {
+	if s.parts() {
+		return identity(rec)
+	}
+	return record.Canonical(rec)
+}
+
 func (v *visit) probe(first int) {
 	rec := v.records.Record(first)
 	v.firsts = append(v.firsts, first)
@@ -287,8 +295,7 @@ func (v *visit) have(ctx context.Context, first int, probe *sink.Probe, f sink.F
 	}
 	v.s.mark(v.number, first, isSpecial)
 	d.URL, d.Code = v.url(first), string(f.Code)
-	_, parts := rules.CutKey(d.URL.Canonical)
-	d.Salt = v.s.saltOf(probe.Canonical, slices.Concat(probe.Workspace, parts), f.Code)
+	d.Salt = v.s.saltOf(d.URL.Canonical, probe.Workspace, f.Code)
 	v.s.mu.Lock()
 	defer v.s.mu.Unlock()
 	v.s.decide(probe.Key, d)

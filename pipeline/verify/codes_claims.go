@@ -60,6 +60,7 @@ const (
 	full                       // a link with a code of its own, since every code that can be generated was taken
 	lost                       // a row whose legacy code is another URL's
 	taken                      // a reject for that reason
+	brings                     // a row that has its legacy code; filed only if another may speak for its link
 )
 
 // change returns what the run did to a link that existed.
@@ -337,7 +338,7 @@ func (w *claimer) link(r *link, flags claimFlags) {
 
 // lost files the claim of a row that has lost its code.
 func (w *claimer) lost(r *link) {
-	w.file(r.Workspace, &claim{what: lost, row: r.Number, code: w.run.codes.asKept(r.Legacy), canonical: r.Canonical})
+	w.file(r.Workspace, &claim{what: lost, row: r.Number, code: w.run.codes.asKept(r.Legacy), canonical: r.Canonical, parts: r.parts})
 }
 
 // exhausted files the codes that an identity could not have.

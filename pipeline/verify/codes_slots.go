@@ -83,7 +83,7 @@ func (s *slotChecker) check(c *claim) {
 	if c.flags&bare != 0 && s.created {
 		c.created = true // as all of them
 	}
-	if c.flags&ownCode != 0 || c.what == lost || c.what == taken {
+	if c.flags&ownCode != 0 && !s.run.ruling.ruled || c.what == brings || c.what == lost || c.what == taken {
 		s.twins.Add(s.group, c.code)
 	}
 	switch {
@@ -120,7 +120,7 @@ func (s *slotChecker) hold(c *claim) {
 		return
 	}
 	h := *c
-	h.code, h.canonical, h.owner = bytes.Clone(c.code), bytes.Clone(c.canonical), nil
+	h.code, h.canonical, h.parts, h.owner = bytes.Clone(c.code), bytes.Clone(c.canonical), bytes.Clone(c.parts), nil
 	s.holder = &h
 }
 
@@ -133,22 +133,22 @@ func (s *slotChecker) checkLost(c *claim) {
 	}
 	here, h := s.findings.fault(name, c.row), s.holder
 	told := func(owner []byte) bool {
-		return string(c.owner) == outcome.CodeTakenDetail(c.code, owner) || s.version != s.run.manifest.Version
+		return string(c.owner) == outcome.CodeTakenDetail(c.code, owner, c.canonical) || s.version != s.run.manifest.Version
 	}
 	switch {
 	case h == nil:
-		if begin := outcome.CodeTakenDetail(c.code, nil); c.what == taken && (!bytes.HasPrefix(c.owner, []byte(begin)) || told(c.canonical)) && s.version == s.run.manifest.Version {
+		if begin := outcome.CodeTakenDetail(c.code, nil, []byte{0}); c.what == taken && (!bytes.HasPrefix(c.owner, []byte(begin)) || !s.run.codes.own.Parts && told(c.canonical)) && s.version == s.run.manifest.Version {
 			here.wrong(BadDetail, "detail", begin+"another URL", string(c.owner))
 		}
 		if s.wanted != nil {
 			file(s.wanted, s.group, c)
 		}
-	case bytes.Equal(h.canonical, c.canonical):
+	case h.compareIdentities(c) == 0:
 		here.wrong(kind, column, "a code of another URL", string(c.code))
-	case h.created && (h.flags&ownCode == 0 || bytes.Compare(h.canonical, c.canonical) > 0):
+	case h.created && (h.flags&ownCode == 0 || h.compareIdentities(c) > 0):
 		here.wrong(BadPrecedence, column, "a URL before "+string(c.canonical)+" as owner of "+string(c.code), string(h.canonical))
 	case c.what == taken && !told(h.canonical):
-		here.wrong(BadDetail, "detail", outcome.CodeTakenDetail(c.code, h.canonical), string(c.owner))
+		here.wrong(BadDetail, "detail", outcome.CodeTakenDetail(c.code, h.canonical, c.canonical), string(c.owner))
 	}
 }
 

@@ -32,7 +32,7 @@ import (
 // So the rows of an identity come in their order (package rules, rule 2). Those that differ only in
 // cells and places come as in the mapping or, if that has another order, with their link first. If
 // legacy codes are kept, a row is held against the link or alias whose code it has, so the url_key is
-// that of URL and code. Rejects are left out then: they do not tell whose code they had.
+// that of identity and code. Rejects are left out then: they do not tell whose code they had.
 type heldRow struct {
 	rules.Params
 	number int64 // in its file
@@ -59,7 +59,7 @@ func (c *heldCoder) key(r *link) sink.Key {
 	if !c.run.codes.mode.Keeps() {
 		return r.hash.Key()
 	}
-	c.text = codegen.AppendAlias(c.text[:0], r.Canonical, r.Workspace, r.Code)
+	c.text = codegen.AppendAlias(c.text[:0], r.Canonical, r.Workspace, r.parts, r.Code)
 	return codegen.Sum(c.text).Key()
 }
 

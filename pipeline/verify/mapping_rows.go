@@ -149,6 +149,9 @@ func (w *rowChecker) checkIdentity(r *link) {
 		if !own && r.Legacy != nil {
 			w.lost(r)
 		}
+		if own && w.run.ruling.ruled && !(w.at.old.known && bytes.Equal(w.at.old.Legacy, r.Legacy)) {
+			w.claims.file(r.Workspace, &claim{what: brings, row: r.Number, code: r.Legacy, canonical: r.Canonical, parts: r.parts})
+		}
 		if r.Outcome != outcome.Duplicate {
 			w.claims.file(r.Workspace, holding(r, ownCode))
 			w.mustStore(r)

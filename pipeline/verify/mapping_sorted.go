@@ -28,8 +28,8 @@ import (
 //	| the columns that not all mappings have, as of report.Column.Append
 //	| for each fault: text column, text found
 //
-// The third text is, if legacy codes are kept, 0, legacy code, 0, or 1 if there is none; if there are
-// parameters, the parts of the identity, 0, and what rules.Params.Append writes. So the rows that the
+// The third text is, if there are parameters, the parts of the identity and 0; if legacy codes are kept, 0,
+// legacy code, 0, or 1 if there is none; if there are parameters, what rules.Params.Append writes. So the rows that the
 // sort tells apart by nothing but their cells and places come together, those that are not
 // duplicates before duplicates.
 func (w *rowSorter) appendRow(dst []byte, l *link, faults []*readback.CellError) []byte {
@@ -58,6 +58,10 @@ func (w *rowSorter) appendRow(dst []byte, l *link, faults []*readback.CellError)
 
 // appendRest appends the third text.
 func (w *rowSorter) appendRest(dst []byte, l *link) []byte {
+	ruled := w.run.ruling.flags != nil
+	if ruled {
+		dst = append(append(dst, l.parts...), 0)
+	}
 	switch {
 	case !w.run.codes.mode.Keeps():
 	case l.Legacy == nil:
@@ -65,8 +69,8 @@ func (w *rowSorter) appendRest(dst []byte, l *link) []byte {
 	default:
 		dst = append(append(append(dst, 0), w.run.codes.asKept(l.Legacy)...), 0)
 	}
-	if w.run.ruling.flags != nil {
-		dst = l.params.Append(append(append(dst, l.parts...), 0))
+	if ruled {
+		dst = l.params.Append(dst)
 	}
 	w.text = dst
 	return dst

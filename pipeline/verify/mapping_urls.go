@@ -14,7 +14,7 @@ import (
 // passes it all rows, those of a URL together and in the order of the sort.
 //
 // Of a row with a code of its own the identity is the URL and this code, of any other it is the
-// URL alone.
+// URL alone. Where identities have parts, a URL here is one with these.
 type urlChecker struct {
 	findings *findings
 	run      *run
@@ -31,6 +31,7 @@ type urlChecker struct {
 type urlState struct {
 	known                        bool
 	workspace, canonical, beyond []byte // beyond: run.storedAs of its first row
+	parts                        []byte
 	row                          int64  // its first
 	link                         []byte // code of the rows whose kind is link; nil: there is none
 	linkRow                      int64  // the first of them that has the code as its own; 0: none
@@ -70,10 +71,10 @@ func (u *urlChecker) fault(row int64) spot { return u.findings.fault(u.run.mappi
 // add takes the next row.
 func (u *urlChecker) add(r *readback.MappingRow) {
 	at := &u.at
-	if !at.known || !bytes.Equal(r.Canonical, at.canonical) || !bytes.Equal(r.Workspace, at.workspace) {
+	if !at.known || !bytes.Equal(r.Canonical, at.canonical) || !bytes.Equal(r.Workspace, at.workspace) || !bytes.Equal(r.Rules.Parts, at.parts) {
 		u.end()
 		*at = urlState{known: true, workspace: append(at.workspace[:0], r.Workspace...), canonical: append(at.canonical[:0], r.Canonical...),
-			beyond: at.beyond[:0], row: r.Number, linkCode: bytes.Clone(r.LinkCode), linkSalt: r.LinkSalt, number: r.Row.Number, code: at.code[:0]}
+			parts: append(at.parts[:0], r.Rules.Parts...), beyond: at.beyond[:0], row: r.Number, linkCode: bytes.Clone(r.LinkCode), linkSalt: r.LinkSalt, number: r.Row.Number, code: at.code[:0]}
 		if u.wanted != nil {
 			at.beyond = u.run.storedAs(at.beyond, &link{MappingRow: *r, source: u.rows.sources.of(r.Source)})
 		}
@@ -221,7 +222,7 @@ func (u *urlChecker) checkLink() {
 		if !bytes.Equal(at.link, at.least) {
 			u.fault(at.linkRow).wrong(BadKind, "kind", string(at.least)+" as the link", string(at.link))
 		}
-		u.claims.exhausted(at.linkRow, at.canonical, at.workspace, nil, full)
+		u.claims.exhausted(at.linkRow, at.canonical, at.workspace, at.parts, full)
 	case at.plainRow > 0: // filed with that row
 		if at.plainSalt != at.linkSalt {
 			u.fault(at.plainRow).wrong(BadDuplicate, "salt", saltText(at.linkSalt), saltText(at.plainSalt))
@@ -237,7 +238,7 @@ func (u *urlChecker) fileBare() {
 	u.urls++
 	l.MappingRow = readback.MappingRow{Number: at.row}
 	l.Workspace, l.Canonical, l.Code = at.workspace, at.canonical, at.linkCode
-	l.Row.Number = at.number
+	l.Row.Number, l.Rules.Parts = at.number, at.parts
 	if l.Salt, l.Outcome = at.linkSalt, outcome.Existing; at.number > 0 { // perhaps
 		l.Outcome = outcome.Created
 	}

@@ -230,7 +230,7 @@ func (w *rejectChecker) reason(r *outcome.Reject, i int, code columns.Code, vari
 	}
 	if code.Text != nil && w.run.codes.mode.Keeps() {
 		w.told.conflicts++
-		c := claim{what: lost, flags: isReject, row: w.number, code: row.Code, canonical: w.canon}
+		c := claim{what: lost, flags: isReject, row: w.number, code: row.Code, canonical: w.canon, parts: w.parts}
 		if w.run.codes.conflict != legacy.Generate {
 			c.what, c.owner = taken, []byte(r.Detail)
 		}

@@ -366,12 +366,26 @@ func (c *storeMatcher) sameLost(w *claim, l *sink.Stored) {
 		}
 		return Unexplained
 	}
-	switch detail := outcome.CodeTakenDetail(w.code, l.Canonical); {
-	case bytes.Equal(w.canonical, l.Canonical):
+	switch detail := outcome.CodeTakenDetail(w.code, l.Canonical, w.canonical); {
+	case c.isOf(w, l):
 		here.wrong(kind(BadLegacy), name, "a code of another URL", string(w.code))
 	case w.what == taken && string(w.owner) != detail && c.version == c.run.manifest.Version:
 		here.wrong(kind(BadDetail), name, detail, string(w.owner))
 	}
+}
+
+// isOf reports whether a link of the store is one of the identity that claims its code; unless identities
+// have parts, of its URL.
+func (c *storeMatcher) isOf(w *claim, l *sink.Stored) bool {
+	switch {
+	case !bytes.Equal(w.canonical, l.Canonical):
+		return false
+	case !c.run.codes.own.Parts:
+		return true
+	case l.Alias:
+		return codegen.Sum(codegen.AppendAlias(nil, l.Canonical, l.Workspace, w.parts, l.Code)).Key() == l.Key
+	}
+	return codegen.Sum(codegen.AppendIdentity(nil, l.Canonical, l.Workspace, w.parts, 0)).Key() == l.Key
 }
 
 // same compares a link of the mapping, or the owner of a code, with what the store

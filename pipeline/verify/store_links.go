@@ -11,6 +11,7 @@ import (
 	"github.com/linkforge/bulk/canon"
 	"github.com/linkforge/bulk/codegen"
 	"github.com/linkforge/bulk/pipeline/extsort"
+	"github.com/linkforge/bulk/pipeline/rules"
 	"github.com/linkforge/bulk/sink"
 )
 
@@ -85,9 +86,12 @@ func (c *linkChecker) checkKeys(here spot, l *sink.Stored, parts []byte, known b
 	switch {
 	case l.Alias:
 		c.aliased = true
-		fileKey(c.aliases, c.groups.id(l.Workspace), key, append(binary.AppendUvarint([]byte{1}, uint64(number)), l.Code...))
-		c.text = codegen.AppendAlias(c.text[:0], l.Canonical, l.Workspace, l.Code)
-		key = codegen.Sum(c.text).Key()
+		parts, possible := c.partsOfAlias(l)
+		of := c.codes.hash(l.Canonical, l.Workspace, parts, 0).Key()
+		fileKey(c.aliases, c.groups.id(l.Workspace), of, append(binary.AppendUvarint([]byte{1}, uint64(number)), l.Code...))
+		if key = l.Key; !possible {
+			key = c.aliasKey(l, parts)
+		}
 	case !known:
 		key = l.Key
 	case len(parts) > 0:
@@ -98,6 +102,30 @@ func (c *linkChecker) checkKeys(here spot, l *sink.Stored, parts []byte, known b
 		here.wrong(StoreKey, "url_key", fmt.Sprintf("%x", key), fmt.Sprintf("%x", l.Key))
 	}
 	return h
+}
+
+// partsOfAlias returns the parts of the identity of an alias that make its key, if what the store has of
+// it tells them. Else its key is possible only where links have rules: an expiry may have been reckoned, or
+// changed.
+func (c *linkChecker) partsOfAlias(l *sink.Stored) (parts []byte, possible bool) {
+	if l.Key == c.aliasKey(l, nil) {
+		return nil, true
+	}
+	cells := storedCells(rulesOf(l))
+	has := linkOf(&cells)
+	p := rules.Params{Expiry: has.Expiry, Limit: has.Limit, Ref: rulesOf(l).Ref}
+	for _, by := range []rules.Identity{rules.ByParams, rules.ByRow} {
+		if parts = by.AppendParts(nil, &p); l.Key == c.aliasKey(l, parts) {
+			return parts, true
+		}
+	}
+	return nil, c.runs.ruled[string(l.Workspace)]
+}
+
+// aliasKey returns the url_key of an alias whose identity has these parts.
+func (c *linkChecker) aliasKey(l *sink.Stored, parts []byte) sink.Key {
+	c.text = codegen.AppendAlias(c.text[:0], l.Canonical, l.Workspace, parts, l.Code)
+	return codegen.Sum(c.text).Key()
 }
 
 // checkCanonical checks that the canonical URL of a link is that of its original one.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/linkforge/bulk/canon"
+	"github.com/linkforge/bulk/codegen"
 	"github.com/linkforge/bulk/pipeline/extsort"
 	"github.com/linkforge/bulk/pipeline/outcome"
 	"github.com/linkforge/bulk/pipeline/packed"
@@ -90,7 +91,15 @@ func (r *run) storedAs(dst []byte, l *link) []byte {
 	if !r.ruling.ruled {
 		return dst
 	}
-	return appendParams(dst, r.toldKey(l.hash.Key()), &l.Rules.Cells)
+	return appendParams(dst, l.key(), &l.Rules.Cells)
+}
+
+// key returns the url_key of the link of a row, or of its alias.
+func (l *link) key() sink.Key {
+	if l.Alias {
+		return codegen.Sum(codegen.AppendAlias(nil, l.Canonical, l.Workspace, l.parts, l.Code)).Key()
+	}
+	return l.hash.Key()
 }
 
 // hasAs appends what the store has of a link, as far as the mapping tells what it must have.
@@ -106,16 +115,7 @@ func (r *run) hasAs(dst []byte, l *sink.Stored) []byte {
 		return dst
 	}
 	cells := storedCells(rulesOf(l))
-	return appendParams(dst, r.toldKey(l.Key), &cells)
-}
-
-// toldKey returns the url_key of a link; zero if the row may be that of an alias, whose key its hash
-// does not make.
-func (r *run) toldKey(key sink.Key) sink.Key {
-	if r.codes.mode.Keeps() {
-		return sink.Key{}
-	}
-	return key
+	return appendParams(dst, l.Key, &cells)
 }
 
 // tellsAlong reports whether the mapping tells what goes along with links.

@@ -279,6 +279,7 @@ func (l *lookup) found(at int, row [][]byte, keyAt int, same, alias bool) error 
 	if l.rules {
 		readRules(&l.ofFound, row[keyAt+1:])
 		f.Rules = &l.ofFound
+		copy(f.Key[:], row[keyAt])
 	}
 	l.stop = l.visit(f)
 	return l.stop

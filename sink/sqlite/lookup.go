@@ -141,7 +141,7 @@ func (l *lookup) code(i int, p *sink.Probe, visit func(sink.Found) error) (same 
 			return false, l.damaged(p, p.Workspace, p.Code, canonical)
 		}
 	}
-	return same, visit(sink.Found{Probe: i, Same: same, Alias: q.int(3) != 0, Code: p.Code, Canonical: canonical, Run: int32(q.int(2)), Rules: l.rulesOf(q)})
+	return same, visit(sink.Found{Probe: i, Same: same, Alias: q.int(3) != 0, Code: p.Code, Canonical: canonical, Key: sink.Key(q.bytes(0)), Run: int32(q.int(2)), Rules: l.rulesOf(q)})
 }
 
 // key visits the link of the probe's URL.
@@ -156,7 +156,7 @@ func (l *lookup) key(i int, p *sink.Probe, visit func(sink.Found) error) error {
 	if !bytes.Equal(workspace, p.Workspace) || !bytes.Equal(canonical, p.Canonical) {
 		return l.damaged(p, workspace, code, canonical)
 	}
-	return visit(sink.Found{Probe: i, Same: true, Code: code, Canonical: canonical, Run: int32(q.int(3)), Rules: l.rulesOf(q)})
+	return visit(sink.Found{Probe: i, Same: true, Code: code, Canonical: canonical, Key: p.Key, Run: int32(q.int(3)), Rules: l.rulesOf(q)})
 }
 
 // rulesOf reads the rules of the link in hand, if they are asked for.
