@@ -90,7 +90,7 @@ type sequence struct {
 	urls   []string
 	at     time.Time
 	last   *turn
-	parts  bool // identities may have parts; then no codes are kept: it is not settled yet whose the code of a link with parts is
+	parts  bool // identities may have parts; then runs that keep codes find links by these, too
 	made   []madeRun
 	loose  bool     // not every salt is explained: links are gone that others gave way to, or codes were kept that a salt makes
 	undone bool     // aliases may have lost the links of their URLs
@@ -172,6 +172,8 @@ func (s *sequence) draw() *turn {
 	modes, identities := []string{"plain", "rules", "plain", "rules", "map", "map rules"}, []string{"url", "params", "row"}
 	if !s.parts {
 		modes, identities = append(modes, "keep", "both", "keep rules", "both rules"), identities[:1]
+	} else {
+		modes = append(modes, "keep rules", "both rules")
 	}
 	switch s.pick("mode", modes...) {
 	case "rules":
@@ -184,9 +186,9 @@ func (s *sequence) draw() *turn {
 	case "map":
 		t.mode, t.ends = legacy.Map, true
 	case "keep rules":
-		t.mode, t.flags = legacy.Keep, &rules.Flags{}
+		t.mode, t.flags = legacy.Keep, s.byParts(identities)
 	case "both rules":
-		t.mode, t.flags = legacy.Both, &rules.Flags{}
+		t.mode, t.flags = legacy.Both, s.byParts(identities)
 	case "map rules":
 		t.mode, t.flags = legacy.Map, &rules.Flags{}
 	}
@@ -235,6 +237,15 @@ func (s *sequence) drawCampaign() *campaigntest.Model {
 		m = &campaigntest.Model{Parameters: map[string][]string{"a": {"{note}"}}}
 	}
 	return m
+}
+
+// byParts draws how a run that keeps codes finds links: where identities may have parts, by these.
+func (s *sequence) byParts(identities []string) *rules.Flags {
+	if len(identities) > 1 {
+		identities = identities[1:]
+	}
+	identity, _ := rules.ParseIdentity(s.pick("identity", identities...))
+	return &rules.Flags{Identity: identity}
 }
 
 // drawRow draws a row. Its cells may be looked at or not.
@@ -447,6 +458,7 @@ func (s *sequence) runs(w *world, t *turn, cfg pipeline.Config, preview *pipelin
 	for _, r := range records(s.t, read(s.t, filepath.Join(result.Out, "rejects.csv"))) {
 		if *at(r) = (turned{reason: r["reason"]}); r["reason"] == outcome.CodeTaken {
 			_, at(r).owner, _ = strings.Cut(r["detail"], " belongs to ")
+			at(r).owner, _, _ = strings.Cut(at(r).owner, ", with another ")
 		}
 	}
 	if told, counted := s.byValue(t, result); !maps.EqualFunc(told, counted, maps.Equal) {

@@ -297,8 +297,8 @@ func (s *settler) claim() bool {
 			continue
 		}
 		switch l := s.codes[r.turnRow.code]; {
-		case l.url == r.identity.url && s.got[r.number].reason != "":
-		case l.url == r.identity.url: // also if the store has it for other parts
+		case s.has(l, r) && s.got[r.number].reason != "":
+		case s.has(l, r):
 			r.won = l
 			if l.run == s.id && !slices.Contains(s.own[r.identity], l) {
 				s.own[r.identity] = append(s.own[r.identity], l)
@@ -321,6 +321,12 @@ func (s *settler) claim() bool {
 		}
 	}
 	return true
+}
+
+// has reports whether a link is one of the identity of a row; unless the run finds links by parts, of its
+// URL.
+func (s *settler) has(l *worldLink, r *asked) bool {
+	return l.url == r.identity.url && (s.flags == nil || s.flags.Identity == rules.ByURL || l.identity.parts == r.identity.parts)
 }
 
 // wanted returns the identities that have a row which is not rejected, in their order.

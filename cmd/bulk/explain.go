@@ -495,21 +495,35 @@ func printLink(line func(name, format string, args ...any), l *explain.Link, by 
 	line("original", "%s", printable(l.Original))
 	line("canonical", "%s", printable(l.Canonical))
 	line("created", "%s", printCreated(l))
-	switch {
-	case l.Identity == rules.ByRow.String():
-		line("kind", "link; its URL and ref are hashed (--identity row)")
-	case l.Identity != "":
-		line("kind", "link; its URL, expiry and use limit are hashed (--identity params)")
-	case l.Alias && l.LinkCode == "":
-		line("kind", "alias of this URL, which has no link")
-	case l.Alias:
-		line("kind", "alias; the link of this URL is %s", printable(l.LinkCode))
-	case l.Kept:
-		line("kind", "link; no %s gives its code: it was kept, or another program made it", by)
+	if kind := kindOf(l, by); kind != "" {
+		line("kind", "%s", kind)
 	}
 	for _, fact := range lifeOf(l.Life) {
 		line(fact[0], "%s", fact[1])
 	}
+}
+
+// kindOf says what kind of link a code has, whose code is made by a salt or a number; "": there is nothing
+// to say.
+func kindOf(l *explain.Link, by string) string {
+	kind := map[string]string{"": "", rules.ByRow.String(): "link; its URL and ref are hashed (--identity row)",
+		rules.ByParams.String(): "link; its URL, expiry and use limit are hashed (--identity params)"}[l.Identity]
+	switch {
+	case l.Alias && l.Identity != "":
+		kind = "alias" + strings.TrimPrefix(kind, "link")
+		if l.LinkCode != "" {
+			kind += "; the link is " + printable(l.LinkCode)
+		}
+	case l.Alias && l.LinkCode == "":
+		kind = "alias of this URL, which has no link"
+	case l.Alias:
+		kind = "alias; the link of this URL is " + printable(l.LinkCode)
+	case l.Kept && l.Identity != "":
+		kind += "; no " + by + " gives its code: it was kept"
+	case l.Kept:
+		kind = "link; no " + by + " gives its code: it was kept, or another program made it"
+	}
+	return kind
 }
 
 // printMade says how the code of a link is made, where that does not follow from its URL.

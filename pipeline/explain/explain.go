@@ -397,8 +397,8 @@ type Link struct {
 	Created   *time.Time `json:"created_at,omitempty"` // UTC; nil if Found: the stored value is not a time
 	Alias     bool       `json:"alias,omitempty"`      // the code was kept, beside that of the URL's link
 	Kept      bool       `json:"kept,omitempty"`       // the code of the link is none that a salt up to the retries, or a number, gives: it was kept, or another program made it
-	LinkCode  string     `json:"link_code,omitempty"`  // of an alias: the code of the URL's link; "": it has none
-	Identity  string     `json:"identity,omitempty"`   // params or row (package rules), if the identity of the link is more than its URL
+	LinkCode  string     `json:"link_code,omitempty"`  // of an alias: the code of the link of its identity; "": it has none, or its identity is not known
+	Identity  string     `json:"identity,omitempty"`   // params or row (package rules), if the identity of the link or the alias is more than its URL
 	Life      *Life      `json:"rules,omitempty"`      // nil: the link has nothing beyond its URL
 	Note      string     `json:"note,omitempty"`       // why it is not said how the code is made
 	Counting  *Counting  `json:"counting,omitempty"`   // of a counter: how the code is made
@@ -409,11 +409,16 @@ type Link struct {
 // is that of the store, or of the session.
 func Code(ctx context.Context, r *Rules, store sink.Store, session sink.Session, code string) (*Link, error) {
 	link := &Link{Code: code, Workspace: r.Workspace}
-	var key sink.Key
+	var key sink.Key // of the link of its identity; zero: not known
 	err := store.Find(ctx, r.Workspace, code, func(l *sink.Stored) error {
-		link, key = r.linkOf(l), l.Base
+		link = r.linkOf(l)
+		parts, _, known := partsOf(l)
+		if !known {
+			return nil
+		}
+		key = codegen.Sum(codegen.AppendIdentity(nil, l.Canonical, l.Workspace, parts, 0)).Key()
 		if r.knows() && !r.counts() {
-			link.Kept = link.Identity == "" && r.Scheme.SaltOf(l.Canonical, l.Workspace, l.Code, max(r.MaxRetries, codegen.DefaultRetries)) < 0
+			link.Kept = r.Scheme.SaltOf(l.Canonical, slices.Concat(l.Workspace, parts), l.Code, max(r.MaxRetries, codegen.DefaultRetries)) < 0
 		}
 		return nil
 	})
@@ -424,7 +429,7 @@ func Code(ctx context.Context, r *Rules, store sink.Store, session sink.Session,
 		link.Counting = NumberOf(r, code)
 		link.Kept = link.Found && link.Counting == nil
 	}
-	if err != nil || !link.Alias {
+	if err != nil || !link.Alias || key == (sink.Key{}) {
 		return link, err
 	}
 	probe := sink.Probe{Workspace: []byte(r.Workspace), Code: []byte(code), Key: key, Canonical: []byte(link.Canonical), WantRules: true, Parts: true}
@@ -436,13 +441,34 @@ func Code(ctx context.Context, r *Rules, store sink.Store, session sink.Session,
 	})
 }
 
+// partsOf returns the parts of the identity of a link or an alias, if what the store has of it tells them:
+// those that make its key.
+func partsOf(l *sink.Stored) (parts []byte, by rules.Identity, known bool) {
+	if !l.Alias && l.Base == (sink.Key{}) {
+		return nil, rules.ByURL, true
+	}
+	p := rules.Params{}
+	if l.Rules != nil {
+		link := linkOfRules(l.Rules)
+		p = rules.Params{Expiry: link.Expiry, Limit: link.Limit, Ref: l.Rules.Ref}
+	}
+	return rules.PartsThat(&p, func(parts []byte) bool {
+		input := codegen.AppendIdentity(nil, l.Canonical, l.Workspace, parts, 0)
+		if l.Alias {
+			input = codegen.AppendAlias(nil, l.Canonical, l.Workspace, parts, l.Code)
+		}
+		return codegen.Sum(input).Key() == l.Key
+	})
+}
+
 func (r *Rules) linkOf(l *sink.Stored) *Link {
 	link := &Link{Code: string(l.Code), Workspace: string(l.Workspace), Found: true, Canonical: string(l.Canonical), Original: string(l.Original), Alias: l.Alias, Life: r.lifeOf(l.Rules)}
-	if l.Base != (sink.Key{}) && !l.Alias {
+	switch _, by, known := partsOf(l); {
+	case l.Base == sink.Key{}:
+	case known && by != rules.ByURL:
+		link.Identity = by.String()
+	case !known:
 		link.Identity = rules.ByParams.String()
-		if len(l.Rules.Ref) > 0 {
-			link.Identity = rules.ByRow.String()
-		}
 	}
 	if l.Original == nil {
 		link.Original = link.Canonical

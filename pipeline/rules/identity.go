@@ -22,6 +22,17 @@ func (i Identity) AppendParts(dst []byte, p *Params) []byte {
 	return dst
 }
 
+// PartsThat returns the parts that fit: those of no identity but a URL, or of a link whose expiry, use limit
+// and reference are still those that it was made with. ok: there are such.
+func PartsThat(p *Params, fit func(parts []byte) bool) (parts []byte, by Identity, ok bool) {
+	for by = range ByRow + 1 {
+		if parts = by.AppendParts(nil, p); fit(parts) {
+			return parts, by, true
+		}
+	}
+	return nil, ByURL, false
+}
+
 // AppendRef appends the reference of a row ByRow, as the store has it: the cell, or if that is
 // empty the name of the source, a colon and the number of the record, from 1.
 func AppendRef(dst, cell []byte, source string, row int64) []byte {

@@ -108,18 +108,11 @@ func (c *linkChecker) checkKeys(here spot, l *sink.Stored, parts []byte, known b
 // it tells them. Else its key is possible only where links have rules: an expiry may have been reckoned, or
 // changed.
 func (c *linkChecker) partsOfAlias(l *sink.Stored) (parts []byte, possible bool) {
-	if l.Key == c.aliasKey(l, nil) {
-		return nil, true
-	}
 	cells := storedCells(rulesOf(l))
 	has := linkOf(&cells)
 	p := rules.Params{Expiry: has.Expiry, Limit: has.Limit, Ref: rulesOf(l).Ref}
-	for _, by := range []rules.Identity{rules.ByParams, rules.ByRow} {
-		if parts = by.AppendParts(nil, &p); l.Key == c.aliasKey(l, parts) {
-			return parts, true
-		}
-	}
-	return nil, c.runs.ruled[string(l.Workspace)]
+	parts, _, possible = rules.PartsThat(&p, func(parts []byte) bool { return l.Key == c.aliasKey(l, parts) })
+	return parts, possible || c.runs.ruled[string(l.Workspace)]
 }
 
 // aliasKey returns the url_key of an alias whose identity has these parts.
