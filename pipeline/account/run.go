@@ -310,7 +310,7 @@ func damagedCodes(d *manifest.OddCodes, note string) Fact {
 // escapedCodes tells of codes that no request asks for as they stand, if they were cut out of URLs.
 func escapedCodes(e *manifest.OddCodes) Fact {
 	return Fact{In: "legacy", Key: "escaped", Name: "codes with escapes such as %2F", Noun: "code", Value: e.Rows, Full: e,
-		Note:    "if they are parts of URLs, --code-column 'path(COLUMN)' decodes them", Look: true,
+		Note: "if they are parts of URLs, --code-column 'path(COLUMN)' decodes them", Look: true,
 		Example: &Example{Source: string(e.Example.Source), Row: e.Example.Row, Text: string(e.Example.Code)}}
 }
 
