@@ -81,7 +81,7 @@ func TestMisfits(t *testing.T) {
 		{"deferrable", "ALTER TABLE links DROP CONSTRAINT links_url_key_key; ALTER TABLE links ADD UNIQUE (url_key) DEFERRABLE", "no unique constraint over (url_key)"},
 		{"other_name", "ALTER TABLE links DROP CONSTRAINT links_url_key_key; CREATE UNIQUE INDEX mine ON links (url_key)", ""},
 		{"no_marker", "COMMENT ON TABLE links IS 'precious'", "bulk did not make it"},
-		{"newer", "COMMENT ON TABLE links IS 'bulk links, version 3'", "a newer version of bulk made it (schema 3; this version knows 2)"},
+		{"newer", "COMMENT ON TABLE links IS 'bulk links, version 4'", "a newer version of bulk made it (schema 4; this version knows 3)"},
 		{"older", "COMMENT ON TABLE links IS 'bulk links, version 0'", "an older version of bulk made it (schema 0; this version needs 1)"},
 		{"runs_missing", "DROP TABLE links_runs", "table links_runs: it is missing"},
 		{"view", "DROP TABLE links; CREATE VIEW links AS SELECT 1 AS one", "table links: it is not an ordinary table (relkind v)"},
