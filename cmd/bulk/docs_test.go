@@ -31,11 +31,12 @@ const (
 	sourcePage = "../../pipeline/source/README.md"
 	storePage  = "../../sink/README.md"
 	expandPage = "../../pipeline/campaign/README.md"
+	goOnPage   = "../../codegen/elsewhere/README.md"
 	nightPage  = "../../testdata/deploy/README.md"
 )
 
 // runPages are the pages whose commands a test of this file runs.
-var runPages = []string{readme, auditPage, legacyPage, rulesPage, deletePage, reportPage, sourcePage, storePage, expandPage}
+var runPages = []string{readme, auditPage, legacyPage, rulesPage, deletePage, reportPage, sourcePage, storePage, expandPage, goOnPage}
 
 // pages returns the text of each page of the repository, by its path.
 func pages(t *testing.T) map[string]string {
@@ -140,6 +141,15 @@ func examples(page string) (list []example) {
 func TestWorkedCampaign(t *testing.T) {
 	list := examples(string(read(t, expandPage)))
 	if len(list) < 10 {
+		t.Fatalf("only %d commands", len(list))
+	}
+	runExamples(t, t.TempDir(), list)
+}
+
+// So do the commands about going on from other systems.
+func TestGoingOn(t *testing.T) {
+	list := examples(string(read(t, goOnPage)))
+	if len(list) < 14 {
 		t.Fatalf("only %d commands", len(list))
 	}
 	runExamples(t, t.TempDir(), list)

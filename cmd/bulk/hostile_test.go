@@ -13,7 +13,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"runtime/debug"
-	"runtime/metrics"
 	"slices"
 	"strings"
 	"syscall"
@@ -42,9 +41,8 @@ func newChild(t *testing.T, dir string, args ...string) *child {
 	c.Env = append(c.Env, "TMPDIR="+dir)
 	// The kernel's peak of a process begins with that of who started it, so with no
 	// more than this one has now, without what earlier tests left behind.
-	memory := []metrics.Sample{{Name: "/memory/classes/heap/free:bytes"}, {Name: "/memory/classes/heap/objects:bytes"}}
-	metrics.Read(memory)
-	if memory[0].Value.Uint64()+memory[1].Value.Uint64() > 100<<20 {
+	var memory runtime.MemStats
+	if runtime.ReadMemStats(&memory); memory.HeapSys-memory.HeapReleased > 100<<20 {
 		debug.FreeOSMemory()
 	}
 	os.WriteFile("/proc/self/clear_refs", []byte("5"), 0)

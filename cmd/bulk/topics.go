@@ -31,6 +31,8 @@ rows:
   reject    They are rejected (code_taken). This is the default.
   fail      The run fails, and stores nothing.
   generate  They count as rows without an old code.
+With --identity params a URL here is one with its expiry and use limit, with row
+one with its ref.
 
 Which columns count:
   --profile      The program that wrote the files: bulk profiles lists them. The

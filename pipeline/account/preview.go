@@ -68,9 +68,21 @@ func (p *Preview) Account() *Account {
 	if p.Migration != nil {
 		a.add(p.migration()...)
 	}
+	a.add(p.counter()...)
 	a.add(p.urls()...)
 	a.add(p.end()...)
 	return a
+}
+
+// counter tells people whether the run would move the counter.
+func (p *Preview) counter() (list []Fact) {
+	run := p.Run
+	run.DryRun = true
+	for _, f := range run.start() {
+		f.In = "-"
+		list = append(list, f)
+	}
+	return list
 }
 
 // sets tells how many combinations the sets of a campaign have.

@@ -428,7 +428,7 @@ func (r *Run) numbers() []Fact {
 	if r.Refused != "" {
 		return []Fact{f, skipped}
 	}
-	last := Fact{In: "numbers", Key: "last", Log: "numbers_last", Name: "last number given out", Value: ID(r.Counter.Last)}
+	last := Fact{In: "numbers", Key: "last_given", Log: "numbers_last", Name: "last number given out", Value: ID(r.Counter.Last)}
 	return append([]Fact{f, skipped, last}, r.start()...)
 }
 
