@@ -107,7 +107,7 @@
 // cells and URLs only. Package judge rejects the row as a whole or lets it pass; then intake makes a
 // record of each variant, whose original URL is that with the parameters; the URL of the input follows
 // its carried cells. From there on a variant is a row, which has a number in its place. Emit reads the
-// values of the parameters out of the original URL.
+// values of the parameters out of the original URL, and counts links by them.
 //
 // # Deletes
 //
@@ -216,6 +216,7 @@
 //
 //   - the inputs, at some 6 KB each;
 //   - the names of workspaces, at some 100 bytes each and for each worker;
+//   - of a campaign up to 15,000 values of each parameter that rows make, at some 100 bytes each and for each worker;
 //   - URLs that the store has under another code than that of salt 0, and owners of the
 //     lower codes of a link, at some 100 bytes more each;
 //   - a byte for each row that the store had, for each row of a run that keeps codes, and for
