@@ -52,7 +52,8 @@ type Config struct {
 	Hygiene      *hygiene.Policy // what becomes of links that the store cannot keep as they were; nil: the defaults
 	ShortDomains map[string]bool // of short URLs, by which loops and chains are found (hygiene.ParseDomains)
 
-	Campaign *campaign.Plan // each row becomes a link for each combination of its parameters; nil: one link
+	Campaign   *campaign.Plan // each row becomes a link for each combination of its parameters; nil: one link
+	TargetBase *canon.Base    // URLs without scheme and host are resolved against it; nil: they are not
 
 	Rules   *rules.Flags   // the parameters of rows are read; nil: they are not, unless Source.Map has one
 	NoRules bool           // expiry and use limit that inputs of a run with Legacy tell are left out; otherwise they are link rules, also without Rules

@@ -42,7 +42,7 @@ func (c *Config) terms() *terms.Terms {
 	t := &terms.Terms{
 		ReportFormat: string(c.ReportFormat), ReportOrder: string(c.ReportOrder), BaseURL: c.BaseURL, ExcelSafe: c.ExcelSafe, Carry: !c.NoCarry, DryRun: c.DryRun,
 		MaxRejects: c.MaxRejects, ExpectRows: c.ExpectRows, Limit: c.Limit, Workspace: c.Workspace, MaxField: int64(c.Source.MaxField), Encoding: c.Source.Encoding, PadRows: c.Source.PadRows, Fold: c.Scheme.Fold, URLs: c.Profile,
-		Map: c.Source.Map, CodeFrom: c.Source.CodeColumn, Campaign: c.Campaign,
+		Map: c.Source.Map, CodeFrom: c.Source.CodeColumn, Campaign: c.Campaign, Base: c.TargetBase,
 	}
 	if c.Source.Profile != profile.Auto {
 		t.Program = c.Source.Profile

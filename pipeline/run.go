@@ -52,6 +52,7 @@ type Result struct {
 	Rewritten     int64                   // accepted rows whose URL is not as its canonical form
 	Changes       map[string]int64        // of these, by how their URLs were changed
 	NotUTF8       *manifest.Noted         // accepted rows whose URL has bytes that are not UTF-8; nil: none
+	Resolved      *manifest.Noted         // accepted rows whose URL was resolved against Config.TargetBase; nil: none
 	MergedDiffers *manifest.MergedDiffers // also in the manifest; nil: none
 
 	Legacy       *manifest.Legacy        // also in the manifest; nil: legacy codes were not looked at
@@ -219,6 +220,7 @@ func (j *job) open(ctx context.Context, names []string) (*intake.Inputs, error) 
 	if err := checkParams(j.cfg, inputs); err != nil {
 		return nil, errors.Join(err, inputs.Close())
 	}
+	inputs.Resolves = j.cfg.TargetBase != nil
 	if j.cfg.Campaign != nil {
 		if err := inputs.Expand(j.cfg.Campaign); err != nil {
 			return nil, errors.Join(err, inputs.Close())
@@ -356,7 +358,7 @@ func (j *job) read(ctx context.Context, inputs *intake.Inputs) error {
 	if inputs.RowsRead() == 0 && !j.cfg.AllowEmpty && !inputs.Rejects() {
 		return &UsageError{errors.New("the inputs have no rows; if that is right, add Config.AllowEmpty")}
 	}
-	j.result.NotUTF8 = escaped(j.rows, &j.rows.NotUTF8)
+	j.result.NotUTF8, j.result.Resolved = escaped(j.rows, &j.rows.NotUTF8), escaped(j.rows, &j.rows.Resolved)
 	j.result.Dates, j.result.Nones, j.result.BlankRows = j.rows.Dates, j.rows.Nones, inputs.BlankRows()
 	if !j.again {
 		j.warnOfEmpty()
@@ -959,7 +961,7 @@ func (j *job) writeTimings(entry sink.Run) error {
 		GC: collected(), Stages: append(j.meter.stages, j.meter.finished(now, j.out.dir.Files())...),
 	}
 	r := &j.result
-	t.Told = manifest.Told{Workspaces: few(r.Workspaces), NewWorkspaces: few(r.Fresh), Rewritten: r.Rewritten, RewrittenBy: r.Changes, Unchanged: r.Stays, Dates: r.Dates, Nones: r.Nones, LinksByValue: r.LinksByValue, Counter: r.Counter, NotUTF8: r.NotUTF8}
+	t.Told = manifest.Told{Workspaces: few(r.Workspaces), NewWorkspaces: few(r.Fresh), Rewritten: r.Rewritten, RewrittenBy: r.Changes, Unchanged: r.Stays, Dates: r.Dates, Nones: r.Nones, LinksByValue: r.LinksByValue, Counter: r.Counter, NotUTF8: r.NotUTF8, Resolved: r.Resolved}
 	if j.cfg.Store != nil {
 		t.Details = j.cfg.Store.Stats()
 	}

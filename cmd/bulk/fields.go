@@ -15,7 +15,7 @@ var fieldFlags = map[string]string{
 	"Legacy": "legacy", "Limit": "limit", "MaxRejects": "max-rejects", "MaxRetries": "max-retries", "Memory": "memory", "NewRun": "new-run", "OnConflict": "on-conflict", "ExpectRows": "expect-rows", "Partial": "partial", "NoRules": "no-rules",
 	"Out": "out", "Overwrite": "overwrite", "Owner": "owner", "Profile.MaxLength": "max-url-length", "Profile.StripParams": "strip-params", "ReportFormat": "report-format", "ReportOrder": "report-order",
 	"Rules.ExpiresIn": "expires-in", "Rules.Identity": "identity", "Schema": "schema", "Scheme.CounterStart": "counter-start", "Scheme.Multiplier": "counter-multiplier",
-	"Scheme.Name": "scheme", "Scheme.Secret": "scheme-key-file", "Secret": "scheme-key-file", "TempDir": "tmp", "Words": "blocklist", "Workers": "workers", "Workspace": "workspace",
+	"Scheme.Name": "scheme", "Scheme.Secret": "scheme-key-file", "Secret": "scheme-key-file", "TargetBase": "target-base", "TempDir": "tmp", "Words": "blocklist", "Workers": "workers", "Workspace": "workspace",
 	"CodeColumn": "code-column", "Delimiter": "delimiter", "Encoding": "encoding", "Source.Encoding": "encoding", "Map": "map", "Profile": "profile", "URLColumn": "url-column", "WorkspaceColumn": "workspace-column",
 	"Source.CodeColumn": "code-column", "Source.Map": "map", "Source.URLColumn": "url-column", "Source.WorkspaceColumn": "workspace-column",
 }

@@ -68,7 +68,7 @@ var layers = map[string][]string{
 	"pipeline/explain":  {"canon", "codegen", "pipeline/manifest", "pipeline/outcome", "pipeline/rules", "sink"},
 	"pipeline/estimate": {"codegen"},
 	"pipeline/page":     {"codegen", "pipeline/account", "pipeline/estimate", "pipeline/hygiene", "pipeline/manifest", "pipeline/survey", "pipeline/topk"},
-	"pipeline/account":  {"pipeline/hygiene", "pipeline/legacy", "pipeline/manifest", "pipeline/outcome", "pipeline/rules", "pipeline/terms"}, // knows no medium
+	"pipeline/account":  {"canon", "pipeline/hygiene", "pipeline/legacy", "pipeline/manifest", "pipeline/outcome", "pipeline/rules", "pipeline/terms"}, // knows no medium
 
 	"cmd/bulk": {"pipeline/campaign", "canon", "pipeline/charset", "codegen", "pipeline", "pipeline/account", "pipeline/columns", "pipeline/verify", "pipeline/diff", "pipeline/explain", "pipeline/estimate", "pipeline/hygiene", "pipeline/legacy", "pipeline/manifest",
 		"pipeline/outcome", "pipeline/outdir", "pipeline/page", "pipeline/profile", "pipeline/readback", "pipeline/report", "pipeline/survey", "pipeline/rules", "pipeline/source", "sink", "sink/sqlite", "sink/postgres"},
@@ -78,7 +78,7 @@ var layers = map[string][]string{
 var pure = map[string]string{
 	"canon":             "bytes cmp encoding/binary fmt golang.org/x/net/idna golang.org/x/text/unicode/norm math math/bits net/netip slices strconv strings unicode unicode/utf8",
 	"codegen":           "bytes cmp crypto/aes crypto/cipher crypto/hmac crypto/sha256 crypto/subtle encoding encoding/binary encoding/hex errors fmt github.com/cespare/xxhash/v2 hash io maps math/bits slices strconv strings unicode unicode/utf8",
-	"pipeline/account":  "cmp fmt maps slices strconv strings time " + module + "pipeline/hygiene " + module + "pipeline/legacy " + module + "pipeline/manifest " + module + "pipeline/outcome " + module + "pipeline/rules" + " " + module + "pipeline/terms",
+	"pipeline/account":  "cmp fmt maps slices strconv strings time " + module + "canon " + module + "pipeline/hygiene " + module + "pipeline/legacy " + module + "pipeline/manifest " + module + "pipeline/outcome " + module + "pipeline/rules" + " " + module + "pipeline/terms",
 	"pipeline/assign":   "bytes context errors",
 	"pipeline/attrs":    "bytes fmt strconv time " + module + "canon " + module + "pipeline/profile",
 	"pipeline/campaign": "bytes cmp encoding/json errors fmt go.yaml.in/yaml/v3 hash/maphash io maps math regexp slices strings unicode unicode/utf8 " + module + "canon",

@@ -44,6 +44,7 @@ type runOptions struct {
 
 	asOf, maxRejects, memory                 string
 	columns, reserved, hygiene, shortDomains string
+	targetBase                               string
 	csv                                      csvText
 	identity                                 identityText
 	rules                                    rulesText
@@ -171,6 +172,7 @@ func (o *runOptions) flags(cmd *cobra.Command, writing *pflag.FlagSet) {
 	group(f, "Mapping flags")
 	f.StringVar(&o.asOf, "as-of", "", "`TIME` that counts as now: RFC 3339 or a date")
 	o.identity.flags(f, &o.Profile)
+	f.StringVar(&o.targetBase, "target-base", "", "`URL` before /new, ./new, ../new, ?a and #a")
 	o.campaign.flags(f)
 	group(f, "Link flags")
 	o.scheme.flags(cmd, f)
@@ -364,6 +366,10 @@ func (o *runOptions) resolve() (err error) {
 	}
 	o.ShortDomains, err = hygiene.ParseDomains(o.shortDomains)
 	problems.check("short-domain", err)
+	if o.targetBase != "" {
+		o.TargetBase, err = canon.ParseBase(o.targetBase)
+		problems.check("target-base", err)
+	}
 	problems = append(problems, o.campaign.parse(&o.Config), o.scheme.parse(&o.Scheme))
 	if spec, _ := codegen.SpecOf(o.scheme.name); spec.Counts && o.noRetries {
 		problems = append(problems, fmt.Errorf("--max-retries: scheme %s has no salts to try", spec.Name))

@@ -43,7 +43,7 @@ func (p *Preview) Account() *Account {
 	a.add(Fact{Key: "reasons", Log: "-", Full: Empty{}})
 	a.add(p.with("existing", Fact{In: "counts", Key: "existing", Name: "rows that the store has already", Noun: "row", Value: c.Existing, Zero: true}),
 		p.with("duplicate", Fact{In: "counts", Key: "duplicate", Name: "rows merged into another", Noun: "row", Value: c.Duplicate, Zero: true}))
-	a.add(p.notUTF8()...)
+	a.add(p.read()...)
 	if m := p.MergedDiffers; m != nil {
 		f := merged(m, "whose URL may lead elsewhere")
 		f.Depth, f.Example.Text = 1, redacted(m.Example[1].URL)

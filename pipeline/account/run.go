@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/linkforge/bulk/canon"
 	"github.com/linkforge/bulk/pipeline/hygiene"
 	"github.com/linkforge/bulk/pipeline/legacy"
 	"github.com/linkforge/bulk/pipeline/manifest"
@@ -38,6 +39,7 @@ type Run struct {
 	Dates             int64                   // accepted rows whose expiry is a date without a time
 	Counter           manifest.Counter        // where the counter of the store stands
 	NotUTF8           *manifest.Noted         // accepted rows whose URL has bytes that are not UTF-8; nil: none
+	Resolved          *manifest.Noted         // accepted rows whose URL was resolved against --target-base; nil: none
 
 	// What only the process knows.
 	Resumed, Repeated  bool
@@ -71,7 +73,7 @@ func OfDirectory(out string, m *manifest.Manifest, sha256 string, t *manifest.Ti
 		r.ID, r.Store, r.Took = t.RunID, t.Store, time.Duration(t.Seconds*float64(time.Second))
 		told := &t.Told
 		r.Workspaces, r.Fresh, r.Rewritten, r.Changes, r.Stays, r.Dates, r.Nones = told.Workspaces, told.NewWorkspaces, told.Rewritten, told.RewrittenBy, told.Unchanged, told.Dates, told.Nones
-		r.LinksByValue, r.Counter, r.NotUTF8 = told.LinksByValue, told.Counter, told.NotUTF8
+		r.LinksByValue, r.Counter, r.NotUTF8, r.Resolved = told.LinksByValue, told.Counter, told.NotUTF8, told.Resolved
 	}
 	r.Stored = r.ID != 0 || t == nil && !r.DryRun && m.Files.Mapping() != ""
 	if m.Files.Mapping() == "" {
@@ -188,10 +190,11 @@ func reason(p Part, depth int, note string) Fact {
 	return Fact{In: "reasons", Key: p.Name, Name: p.Name, Words: "{} rejected: " + p.Name, Noun: "row", Value: p.Count, Depth: depth, Note: note, Look: true}
 }
 
-// advice says what flag could accept rows that were rejected because of what they were elsewhere;
-// "": none.
+// advice says what flag could accept rows that were rejected for a reason; "": none.
 func advice(reason string) string {
 	switch reason {
+	case string(canon.MissingScheme):
+		return "--target-base completes /new, --assume-scheme host.example/new"
 	case outcome.BadCode:
 		return "--code-pattern says which old codes are accepted"
 	case rules.ForDrift.String():
@@ -212,7 +215,7 @@ func advice(reason string) string {
 // urls says what became of the URLs of the rows.
 func (r *Run) urls() []Fact {
 	list := []Fact{{Key: "rewritten", Name: "URLs rewritten", Noun: "row", Value: r.Rewritten, By: parts(r.Changes), Note: "visitors still go to the original URLs"}}
-	list = append(list, r.notUTF8()...)
+	list = append(list, r.read()...)
 	if m := r.MergedDiffers; m != nil {
 		f := merged(m, "URLs merged that may differ")
 		list = append(list, f)
@@ -220,14 +223,17 @@ func (r *Run) urls() []Fact {
 	return list
 }
 
-// notUTF8 tells of URLs with bytes that are not UTF-8.
-func (r *Run) notUTF8() []Fact {
-	n := r.NotUTF8
-	if n == nil {
-		return nil
+// read tells of URLs with bytes that are not UTF-8, and of those that were resolved.
+func (r *Run) read() (list []Fact) {
+	one := func(key, name, note string, n *manifest.Noted) {
+		if n != nil {
+			list = append(list, Fact{Key: key, Name: name, Noun: "row", Value: n.Rows, Full: n, Note: note,
+				Example: &Example{Source: string(n.Source), Row: n.Row, Text: string(n.Text)}})
+		}
 	}
-	return []Fact{{Key: "not_utf8", Name: "URLs that are not UTF-8", Noun: "row", Value: n.Rows, Full: n, Note: "the links may lead nowhere; --encoding says what their bytes mean",
-		Example: &Example{Source: string(n.Source), Row: n.Row, Text: string(n.Text)}}}
+	one("not_utf8", "URLs that are not UTF-8", "the links may lead nowhere; --encoding says what their bytes mean", r.NotUTF8)
+	one("resolved", "URLs completed", "by --target-base", r.Resolved)
+	return list
 }
 
 // merged tells of rows whose URL may lead elsewhere than that of their link.

@@ -191,8 +191,8 @@ func (f *formatter) add(p *piece, r *record.Record, shown []byte) {
 	if f.e.cfg.Columns.Legacy != legacy.Off {
 		f.row.Legacy = r.Legacy().Written
 	}
-	if in.Campaign != nil {
-		f.addVariant(in, r)
+	if in.KeepURLs() {
+		f.addInputURL(in, r)
 	} else if !f.e.cfg.NoCarry {
 		f.row.Carried = r.Carried(f.row.Carried[:0], len(in.Carried))
 	}
@@ -207,15 +207,17 @@ func (f *formatter) add(p *piece, r *record.Record, shown []byte) {
 	}
 }
 
-// addVariant fills in what a mapping has of a variant, and the carried cells.
-func (f *formatter) addVariant(in *intake.Inputs, r *record.Record) {
+// addInputURL fills in the URL that the input has, what a mapping has of a variant, and the carried cells.
+func (f *formatter) addInputURL(in *intake.Inputs, r *record.Record) {
 	row := &f.row
-	f.carried, row.InputURL = r.Variant(f.carried[:0], len(in.Carried), f.input[:0])
+	f.carried, row.InputURL = r.InputURL(f.carried[:0], len(in.Carried), f.input[:0])
 	f.input = row.InputURL
-	row.Variant = int64(r.Place.Variant)
-	row.Values, f.values = in.Campaign.Values(row.Values[:0], f.values[:0], row.Variant, r.Original)
-	if row.Outcome != outcome.Duplicate {
-		f.tally.Add(row.Variant, row.Values)
+	if in.Campaign != nil {
+		row.Variant = int64(r.Place.Variant)
+		row.Values, f.values = in.Campaign.Values(row.Values[:0], f.values[:0], row.Variant, r.Original)
+		if row.Outcome != outcome.Duplicate {
+			f.tally.Add(row.Variant, row.Values)
+		}
 	}
 	if !f.e.cfg.NoCarry {
 		row.Carried = append(row.Carried[:0], f.carried...)

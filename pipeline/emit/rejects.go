@@ -72,8 +72,10 @@ func fileLate(ctx context.Context, rows *intake.Rows, s *settle.Settlement, late
 		old := r.Legacy()
 		carried, url := r.Carried(nil, len(rows.Carried)), r.Original
 		rej := outcome.Reject{Reason: d.Reason, Detail: d.Detail}
+		if rows.KeepURLs() {
+			_, url = r.InputURL(carried[:0], len(rows.Carried), nil)
+		}
 		if rows.Campaign != nil {
-			_, url = r.Variant(carried[:0], len(rows.Carried), nil)
 			rej.Variant, rej.Detail = r.Place.Variant, outcome.VariantDetail(r.Place.Variant, d.Detail)
 		}
 		rej.Cells = in.Layout.Append(nil, url, r.WorkspaceCell(workspace), in.Variant(r.Place, &old, func(c int) []byte { return carried[c] }))

@@ -27,7 +27,12 @@ type Inputs struct {
 	Size int64 // bytes as they lie; -1: unknown
 
 	Campaign *campaign.Plan // of which each row has variants, as of Expand; nil: a row is one link
+	Resolves bool           // URLs without scheme and host are resolved
 }
+
+// KeepURLs reports whether a record has the URL of its input after the carried cells, since its own may be
+// another one.
+func (in *Inputs) KeepURLs() bool { return in.Campaign != nil || in.Resolves }
 
 // An Input is a source and where the columns of the run lie in it.
 type Input struct {

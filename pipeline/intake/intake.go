@@ -59,6 +59,7 @@ type Rows struct {
 	Dates      int64            // accepted rows whose expiry is a date without a time
 	Rewritten  int64            // accepted rows whose URL is not as its canonical form
 	NotUTF8    record.Noted     // accepted rows whose URL has bytes that are not UTF-8
+	Resolved   record.Noted     // accepted rows whose URL was resolved against Judge.Base
 	Changes    canon.ChangeCounts
 
 	Claims      *extsort.Sorter    // on codes that are to be kept (package claim); nil: none are
@@ -114,6 +115,7 @@ func Read(ctx context.Context, in *Inputs, cfg Config) (*Rows, error) {
 		rows.Expanded += w.expanded
 		rows.Tagged.Merge(&w.tagged)
 		rows.NotUTF8.Merge(&w.notUTF8)
+		rows.Resolved.Merge(&w.resolved)
 		rows.Nones += w.nones
 		rows.Changes.Merge(&w.changes)
 		rows.WithoutCode, rows.variants = rows.WithoutCode+w.withoutCode, rows.variants+w.variants

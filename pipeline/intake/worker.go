@@ -86,7 +86,8 @@ type worker struct {
 	expanded    int64           // as of Rows
 	tagged      record.Noted
 	notUTF8     record.Noted
-	inputURL    []byte // of the row in hand, of a campaign
+	inputURL    []byte // of the row in hand
+	resolved    record.Noted
 	damaged     record.Damaged
 	codes       []columns.Code  // of the row in hand
 	row         judge.Row       // in hand
@@ -263,7 +264,8 @@ func (w *worker) take(in *Input, at record.Place, domain []byte) record.Flags {
 		w.ofDomain = legacy.AppendWorkspace(w.ofDomain[:0], workspace, domain)
 		workspace = w.ofDomain
 	}
-	row.Number, row.Original, row.Workspace, row.Domain, row.Code = at.Row, w.batch.URL(in.URLs, w.at), workspace, domain, nil
+	w.inputURL = w.batch.URL(in.URLs, w.at)
+	row.Number, row.Original, row.Workspace, row.Domain, row.Code = at.Row, w.inputURL, workspace, domain, nil
 	return flags
 }
 
@@ -271,7 +273,6 @@ func (w *worker) take(in *Input, at record.Place, domain []byte) record.Flags {
 func (w *worker) fileVariants(in *Input, at record.Place) {
 	row, judge := &w.row, w.cfg.Judge
 	flags := w.take(in, at, w.domain(in))
-	w.inputURL = row.Original
 	row.Canonical = w.buf[:0]
 	reason, detail := judge.Expand(&in.judged, row)
 	w.buf = row.Canonical
@@ -282,7 +283,7 @@ func (w *worker) fileVariants(in *Input, at record.Place) {
 	if w.expanded++; row.Variants.Tagged {
 		w.tagged.Note(w.inputURL, at)
 	}
-	w.countChanges(at)
+	w.countChanges(row.Whole(w.inputURL), at)
 	group := w.workspaces.ID(row.Workspace)
 	n := int64(0)
 	for row.Canonical = record.Start(w.buf); judge.Variant(row); row.Canonical = record.Start(w.buf) {
@@ -295,18 +296,21 @@ func (w *worker) fileVariants(in *Input, at record.Place) {
 
 // countChanges counts how the URL of a row of a campaign differs from its canonical form. Where the
 // parameters of its variants stand does not count.
-func (w *worker) countChanges(at record.Place) {
+func (w *worker) countChanges(url []byte, at record.Place) {
 	var changes canon.Changes
-	form, err := w.cfg.Judge.Profile.AppendChanged(w.buf[:0], w.inputURL, &changes)
+	form, err := w.cfg.Judge.Profile.AppendChanged(w.buf[:0], url, &changes)
 	w.buf = form[:0]
 	if err == nil {
-		w.countChange(w.inputURL, changes, at)
+		w.countChange(url, changes, at)
 	}
 }
 
-// countChange counts how the URL of a row differs from its canonical form. Of one that is not UTF-8 each
-// such byte does.
+// countChange counts how the URL of a row differs from its canonical form, and what else is told of it. Of
+// one that is not UTF-8 each such byte differs.
 func (w *worker) countChange(url []byte, changes canon.Changes, at record.Place) {
+	if w.row.Resolved {
+		w.resolved.Note(w.inputURL, at)
+	}
 	if changes == 0 {
 		return
 	}
@@ -347,7 +351,7 @@ func (w *worker) accept(in *Input, at record.Place, old *record.Legacy, group ui
 	for _, c := range in.Layout.Carried {
 		rec = packed.AppendNullable(rec, w.batch.Cell(c, w.at))
 	}
-	if w.cfg.Judge.Campaign != nil {
+	if w.rows.KeepURLs() {
 		rec = record.AppendInput(rec, row.Original, w.inputURL)
 	}
 	rec = record.AppendPlace(rec, at)

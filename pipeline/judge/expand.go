@@ -22,6 +22,7 @@ func (j *Judge) Expand(c *Columns, r *Row) (reason, detail string) {
 	case len(canon.Trim(r.Original)) == 0:
 		return string(canon.Empty), canon.Detail(r.Original, canon.Empty)
 	}
+	j.resolve(r)
 	if f := r.Variants.Make(c.Campaign, r.Original, r.Cell); f != nil {
 		return outcome.BadCampaign, f.Detail
 	}

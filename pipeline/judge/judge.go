@@ -36,6 +36,7 @@ type Judge struct {
 	Codes    *Codes         // nil: rows have no legacy codes
 	Rules    *rules.Flags   // nil: rows have no parameters
 	Campaign *campaign.Plan // nil: a row is one link
+	Base     *canon.Base    // URLs without scheme and host are resolved against it; nil: they are not
 }
 
 // Codes say which legacy codes are accepted.
@@ -58,8 +59,8 @@ type Columns struct {
 // A Row is one of an input, or one of several that it became. It can be used again for the next row,
 // by one goroutine.
 type Row struct {
-	Number    int64 // from 1
-	Original  []byte
+	Number    int64  // from 1
+	Original  []byte // the URL as the input has it; the judge makes that of the link of it
 	Workspace []byte
 	Code      []byte                  // nil: none
 	Domain    []byte                  // of the code, or of the row
@@ -71,6 +72,7 @@ type Row struct {
 	// Code as the workspace has it, from Placed on
 	Canonical []byte        // the canonical form of Original is appended to it
 	Changes   canon.Changes // of Original
+	Resolved  bool          // Original is resolved against Judge.Base
 	Placed    bool          // the row has a URL and a workspace: it got as far as its code
 	Found     hygiene.Set   // what cells, URL and code show
 	Params    rules.Params  // valid until the next row
@@ -80,6 +82,8 @@ type Row struct {
 	ref   []byte
 	code  []byte
 	sound []byte // the last workspace that was good
+
+	resolved []byte // Original, if it is
 
 	url   []byte      // of the variant in hand
 	cells hygiene.Set // of a row with variants: Found by its cells
@@ -96,6 +100,7 @@ func (j *Judge) Row(c *Columns, r *Row) (reason, detail string) {
 	if len(r.Original) == 0 {
 		return outcome.MissingURL, outcome.MissingURLDetail
 	}
+	j.resolve(r)
 	var err error
 	start := len(r.Canonical)
 	r.Changes = 0
@@ -107,6 +112,24 @@ func (j *Judge) Row(c *Columns, r *Row) (reason, detail string) {
 		return reason, detail
 	}
 	return j.URL(r, r.Canonical[start:])
+}
+
+// resolve makes the URL of a row that of its link.
+func (j *Judge) resolve(r *Row) {
+	if r.Resolved = false; j.Base == nil {
+		return
+	}
+	if r.resolved, r.Resolved = j.Base.Resolve(r.resolved[:0], r.Original); r.Resolved {
+		r.Original = r.resolved
+	}
+}
+
+// Whole returns the URL of the row in hand that its variants are made of, if the input has this one.
+func (r *Row) Whole(input []byte) []byte {
+	if r.Resolved {
+		return r.resolved
+	}
+	return input
 }
 
 // rest says whether a row that has a canonical URL is rejected because of its workspace, its code or its

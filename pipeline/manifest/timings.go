@@ -41,6 +41,7 @@ type Told struct {
 	Unchanged     map[string]int64 `json:"links_unchanged,omitempty"`
 	Nones         int64            `json:"no_ends,omitempty"`            // accepted rows whose expiry or use limit is a word for none
 	NotUTF8       *Noted           `json:"not_utf8,omitempty"`           // accepted rows whose URL has bytes that are not UTF-8, which Text has as %XX
+	Resolved      *Noted           `json:"resolved,omitempty"`           // accepted rows whose URL was resolved against --target-base
 	Dates         int64            `json:"dates_without_time,omitempty"` // accepted rows whose expiry is a date without a time
 	LinksByValue  []LinksByValue   `json:"links_by_value,omitempty"`     // of a campaign, by parameter
 	Counter       Counter          `json:"counter,omitzero"`             // of a scheme that has one

@@ -30,7 +30,7 @@ import (
 //	| legacy code as of packed.AppendCell, see Legacy.cell (only if flagLegacy)
 //	| each carried cell as of packed.AppendNullable
 //	| the URL in the input: how many bytes it has in common with Original uvarint, the rest as of packed.AppendCell
-//	  (only of a campaign; Original is the URL of the variant)
+//	  (only of a campaign, or of a run that resolves URLs; Original is the URL of the variant, or the whole one)
 //	| number of its variant 4 (only if Variant)
 //	| key of its place, byte offset + 1 | 1 byte: the lengths of these two
 //
@@ -38,7 +38,7 @@ import (
 // end; their lengths have four bits each, that of the key the lower ones.
 type Record struct {
 	Canonical []byte
-	Original  []byte // the cell of the input, not trimmed; of a campaign the URL of the variant
+	Original  []byte // the cell of the input, not trimmed; or the URL that was made of it
 	Place     Place
 	flags     Flags
 	first     []byte // the hash of the first code, and its salt + 1; nil: the url_key, and salt 0
@@ -340,7 +340,7 @@ func (r *Record) cutCarried(cells [][]byte, n int) (_ [][]byte, rest []byte) {
 	return cells, rest
 }
 
-// AppendInput appends to a record the URL that the input has in place of that of a variant.
+// AppendInput appends to a record the URL that the input has in place of Original.
 func AppendInput(rec, original, input []byte) []byte {
 	n, most := 0, min(len(original), len(input))
 	for n < most && original[n] == input[n] {
@@ -349,8 +349,8 @@ func AppendInput(rec, original, input []byte) []byte {
 	return packed.AppendCell(binary.AppendUvarint(rec, uint64(n)), input[n:])
 }
 
-// Variant is Carried of a variant of a campaign, and appends the URL that the input has to url.
-func (r *Record) Variant(cells [][]byte, n int, url []byte) (carried [][]byte, _ []byte) {
+// InputURL is Carried of a record to which AppendInput was applied, and appends the URL that the input has to url.
+func (r *Record) InputURL(cells [][]byte, n int, url []byte) (carried [][]byte, _ []byte) {
 	cells, rest := r.cutCarried(cells, n)
 	common, size := binary.Uvarint(rest)
 	own, _ := packed.CutCell(rest[size:])

@@ -18,6 +18,7 @@ type Columns struct {
 	Ref     bool        // of the references of identities; only with Rules
 
 	Campaign []string // the parameters of a campaign, in order; nil: it is none
+	Resolved bool     // of URLs as the input has them; a campaign has it, too
 }
 
 // ColumnsOf returns those of the mapping of a run. Whether its codes are made from numbers, and whether
@@ -25,6 +26,7 @@ type Columns struct {
 func ColumnsOf(t *terms.Terms, numbers, ruled bool) Columns {
 	by := t.Identity()
 	c := Columns{Numbers: numbers, Legacy: t.Mode(), Rules: ruled, Parts: by != rules.ByURL, Ref: by == rules.ByRow}
+	c.Resolved = t.Base != nil
 	if t.Campaign != nil {
 		c.Campaign = t.Campaign.Names()
 	}
@@ -110,7 +112,7 @@ var ownColumns = [...]Column{
 	{Name: "change", has: ruled, nullable: true, Change: func(r *Row) *rules.Change { return &r.Rules.Change }},
 
 	{Name: "variant", has: expanded, cellType: numberCells, nullable: true, Number: func(r *Row) *int64 { return &r.Variant }},
-	{Name: "input_url", has: expanded, cellType: byteCells, nullable: true, Free: true, Text: func(r *Row) *[]byte { return &r.InputURL }},
+	{Name: "input_url", has: func(o Columns) bool { return o.Resolved || expanded(o) }, cellType: byteCells, nullable: true, Free: true, Text: func(r *Row) *[]byte { return &r.InputURL }},
 }
 
 func expanded(o Columns) bool { return o.Campaign != nil }

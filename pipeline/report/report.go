@@ -32,7 +32,7 @@ type Row struct {
 	LinkSalt  int    // of LinkCode, as Salt
 	Rules     Rules
 	Variant   int64    // of a campaign, from 1
-	InputURL  []byte   // of which the variant was made, the cell of the input; nil: null
+	InputURL  []byte   // of which the variant was made, or that was resolved: the cell of the input; nil: null
 	Values    [][]byte // of the parameters of a campaign, in order; nil: it lacks it
 	Carried   [][]byte // one for each carried column; nil is null
 

@@ -152,6 +152,17 @@ var table = []option{
 		return err == nil
 	})},
 
+	{name: "target_base", wanted: "a URL", get: func(t *Terms) any {
+		if t.Base == nil {
+			return nil
+		}
+		return t.Base.String()
+	}, set: parsed(func(t *Terms, text string) bool {
+		var err error
+		t.Base, err = canon.ParseBase(text)
+		return err == nil
+	})},
+
 	{name: "profile", get: func(t *Terms) any { return some(t.Program) }, set: text(func(t *Terms) *string { return &t.Program })},
 	{name: "code_from", get: func(t *Terms) any { return some(t.CodeFrom) }, set: text(func(t *Terms) *string { return &t.CodeFrom })},
 }

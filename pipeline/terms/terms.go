@@ -43,6 +43,7 @@ type Terms struct {
 	Rules  *Rules  // nil: rows have no parameters
 
 	Campaign *campaign.Plan // nil: a row is one link
+	Base     *canon.Base    // URLs without scheme and host are resolved against it; nil: they are not
 
 	Program  string            // whose export the inputs are, if that was given
 	Map      map[string]string // columns by role, as they were given
@@ -95,7 +96,7 @@ func (t *Terms) Identity() rules.Identity {
 
 // Judge returns what rejects the rows of a run at as_of.
 func (t *Terms) Judge(asOf time.Time) *judge.Judge {
-	j := &judge.Judge{Profile: t.URLs, ByDomain: t.Beyond.ByDomain(), Fold: t.Fold, Campaign: t.Campaign}
+	j := &judge.Judge{Profile: t.URLs, ByDomain: t.Beyond.ByDomain(), Fold: t.Fold, Campaign: t.Campaign, Base: t.Base}
 	if t.Codes != nil {
 		j.Codes = &t.Codes.Codes
 	}

@@ -31,6 +31,9 @@ func draw(t *rapid.T) *Terms {
 	if is("rejects") {
 		w.MaxRejects = limits
 	}
+	if is("base") {
+		w.Base, _ = canon.ParseBase("https://shop.example/a")
+	}
 	if is("strip") {
 		w.URLs.StripParams = strip
 	}
@@ -92,7 +95,7 @@ func TestParse(t *testing.T) {
 // An option that is missing, is another, or is strange is a problem of that name, but for those that
 // may be anything.
 func TestProblems(t *testing.T) {
-	free := map[string]bool{"base_url": true, "workspace": true, "attrs": true, "reserved_sha256": true, "profile": true, "code_from": true, "limit": true, "max_field": true, "owner": true}
+	free := map[string]bool{"base_url": true, "workspace": true, "attrs": true, "reserved_sha256": true, "profile": true, "code_from": true, "limit": true, "max_field": true, "owner": true, "target_base": true}
 	rapid.Check(t, func(t *rapid.T) {
 		w := draw(t)
 		options := w.Options()

@@ -88,8 +88,22 @@ func (r *run) variantOf(rej *outcome.Reject) (number int64, detail string) {
 	return outcome.CutVariant(rej.Detail)
 }
 
+// resolved returns a URL of an input as a run takes it. Buf is used again.
+func (r *run) resolved(buf *[]byte, url []byte) []byte {
+	if r.terms.Base == nil {
+		return url
+	}
+	full, ok := r.terms.Base.Resolve((*buf)[:0], url)
+	if *buf = full; ok {
+		return full
+	}
+	return url
+}
+
 // A variantChecker checks rows of the mapping against their plan, for one goroutine.
 type variantChecker struct {
+	run  *run
+	url  []byte // that was resolved
 	plan *campaign.Plan
 	row  *campaign.Row
 	to   *variantWriter
@@ -97,7 +111,7 @@ type variantChecker struct {
 
 // check says which cell of a row is wrong; "": none is.
 func (c *variantChecker) check(r *link) (column, expected, got string) {
-	url := c.row.URLOf(r.InputURL, r.Values)
+	url := c.row.URLOf(c.run.resolved(&c.url, r.InputURL), r.Values)
 	c.to.file(r.source, r.Row.Row, r.Variant, c.row.Tagged)
 	if what := c.plan.CheckVariant(r.Variant, r.Values); what != "" {
 		return "variant", what, strconv.FormatInt(r.Variant, 10)

@@ -40,6 +40,7 @@ type replayer struct {
 	hand     judge.Row
 	text     []byte // parts of the identity
 	codes    []columns.Code
+	url      []byte // that was resolved
 }
 
 func (w *replayer) batch(b *source.Batch) {
@@ -71,7 +72,10 @@ func (w *replayer) cellOf(i int) func(column int) []byte {
 
 // row computes a row again that has a legacy code, whose text is nil if there is none.
 func (w *replayer) row(i int, row, offset int64, code columns.Code) {
-	original := w.columns.URL(w.in.URLs, i)
+	original, input := w.columns.URL(w.in.URLs, i), []byte(nil)
+	if w.run.terms.Base != nil {
+		input = w.sums.written(original)
+	}
 	workspace := w.run.workspaceOf(w.columns.Cell(w.in.Workspace, i), code.Domain)
 	// While sums are only added up, a row that is no reject of the run is taken for a
 	// link, as the run says.
@@ -81,7 +85,7 @@ func (w *replayer) row(i int, row, offset int64, code columns.Code) {
 	}
 	if s.linked {
 		s.said = w.say(i, row)
-		s.link = w.sums.link(w.sums.written(original), nil, w.sums.written(workspace), w.cells, code.Text, w.text)
+		s.link = w.sums.link(w.sums.written(w.run.resolved(&w.url, original)), input, w.sums.written(workspace), w.cells, code.Text, w.text)
 	}
 	w.sums.file(w.number, row, code.Text, workspace, s)
 }

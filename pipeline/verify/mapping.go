@@ -123,7 +123,7 @@ func (c *mappingCheck) newChecker(m *readback.Mapping) *rowChecker {
 		claims: newClaimer(c.run, rows.codes, groups, c.sorts.claims), wanted: newWantWriter(c.run, groups, c.seed, c.sorts.stored),
 		numbers: newNumberWriter(groups, c.sorts.numbered), tally: tally{digest: report.RowDigest{Columns: c.run.codes.own}}}
 	if p := c.run.terms.Campaign; p != nil {
-		w.variants = &variantChecker{plan: p, row: p.NewRow(), to: c.sorts.newVariantWriter()}
+		w.variants = &variantChecker{run: c.run, plan: p, row: p.NewRow(), to: c.sorts.newVariantWriter()}
 	}
 	if !c.joins {
 		w.held = newHeldWriter(c.run, groups, c.sorts.held)

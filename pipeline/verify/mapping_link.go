@@ -75,7 +75,7 @@ func (r *run) cellOf(l *link, in *columns.Table) (cell func(column int) []byte, 
 		case n >= 0 && n < len(l.Carried):
 			return l.Carried[n]
 		case len(in.URLs) == 1 && c == in.URLs[0]:
-			if r.terms.Campaign != nil {
+			if r.codes.own.Resolved || r.terms.Campaign != nil {
 				return l.InputURL
 			}
 			return l.Original

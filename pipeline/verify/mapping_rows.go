@@ -86,6 +86,11 @@ func (w *rowChecker) checkRow() {
 		w.found(BadCanonical, "canonical_url", string(w.canon), string(r.Canonical))
 	}
 	w.checkShortURL(r)
+	if w.run.terms.Base != nil && w.variants == nil {
+		if want := w.run.resolved(&w.text, r.InputURL); !bytes.Equal(want, r.Original) {
+			w.found(BadCanonical, "original_url", string(want), string(r.Original))
+		}
+	}
 	if w.variants != nil {
 		if column, expected, got := w.variants.check(r); column != "" {
 			w.found(BadVariant, column, expected, got)
