@@ -190,7 +190,7 @@ func (c *Config) migrates() bool {
 
 // withMigration fills in the defaults of what is looked at beyond code and URL.
 func (c *Config) withMigration() {
-	if c.Attrs == "" && c.Legacy != legacy.Off {
+	if c.Attrs == "" && (c.Legacy != legacy.Off || c.Source.MapsAny(along.IsRole)) {
 		c.Attrs = along.Profile
 	}
 	c.Attrs = cmp.Or(c.Attrs, along.None)

@@ -130,7 +130,7 @@ func describeMigration(cfg *Config, rows *intake.Rows, reasons map[string]int64)
 		return nil
 	}
 	m := &manifest.Migration{Domains: manifest.DomainsOf(rows.Told.Domains), NoTime: noted(rows, &rows.Told.NoTime), NoExpiry: noted(rows, &rows.Told.NoExpiry),
-		NoStart: noted(rows, &rows.Told.NoStart), NoState: noted(rows, &rows.Told.NoState), Hygiene: map[string]manifest.Hygiene{}}
+		NoStart: noted(rows, &rows.Told.NoStart), NoRedirect: noted(rows, &rows.Told.NoRedirect), NoState: noted(rows, &rows.Told.NoState), Hygiene: map[string]manifest.Hygiene{}}
 	for kind := range hygiene.Kind(hygiene.KindCount) {
 		h := manifest.Hygiene{Decision: cfg.Hygiene[kind].String(), Rows: reasons[kind.String()]}
 		if told := &rows.Told.Warned[kind]; told.Rows > 0 {

@@ -3,6 +3,7 @@ package sink
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"iter"
 	"slices"
@@ -51,7 +52,7 @@ func Limit(stored int64, null bool) int64 {
 
 // Answers of a redirect service to a code, as statuses of HTTP.
 const (
-	AnswerURL  = 302 // with the original URL
+	AnswerURL  = 302 // with the original URL; of links with a redirect code, that
 	AnswerNone = 404 // also if there is no link
 	AnswerGone = 410
 )
@@ -178,9 +179,35 @@ type RulesStore interface {
 
 // Resolved is a link that has a code.
 type Resolved struct {
-	Index int    // of the code in the slice that was passed to Resolve
-	URL   []byte // the original URL
-	Rules Rules
+	Index    int    // of the code in the slice that was passed to Resolve
+	URL      []byte // the original URL
+	Rules    Rules
+	Redirect int // the answer of a link that works: its redirect code, or AnswerURL
+}
+
+// Answer is what a redirect service answers to a request for the link.
+func (r *Resolved) Answer(at time.Time) int {
+	if answer := r.Rules.Answer(at); answer != AnswerURL {
+		return answer
+	}
+	return r.Redirect
+}
+
+// RedirectOf returns the answer of a link that works and has these attributes, or only their redirect code.
+func RedirectOf(attrs []byte) int {
+	var has struct {
+		Code json.Number `json:"redirect_code"`
+	}
+	if len(attrs) > 0 && attrs[0] != '{' {
+		has.Code = json.Number(attrs)
+	} else if !bytes.Contains(attrs, []byte("redirect_code")) || json.Unmarshal(attrs, &has) != nil {
+		return AnswerURL
+	}
+	switch code, _ := has.Code.Int64(); code {
+	case 301, 302, 307, 308:
+		return int(code)
+	}
+	return AnswerURL
 }
 
 // InOrder returns the indexes of texts in the order of the texts. Links with codes that are

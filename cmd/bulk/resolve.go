@@ -32,7 +32,8 @@ func resolveCommand(ui *ui) *cobra.Command {
 		Short: "Show what a redirect service answers to codes",
 		Long: `resolve prints a line for each code, in the order of the codes: the code, the
 answer and the URL, with tabs between them. The answers are:
-  302  the link works; the URL is the one that it leads to
+  302  the link works; the URL is the one that it leads to. A link with a
+       redirect code (bulk help migration) has that: 301, 302, 307 or 308
   410  the link has ended: its expiry has passed, it was used as often as it may
        be, or its status is another one than ACTIVE, such as EXPIRED
   404  no link has the code, or its status is DELETED
@@ -135,7 +136,7 @@ func resolveCodes(ctx context.Context, store sink.Store, workspace string, folds
 	}
 	err := store.Resolve(ctx, workspace, kept, func(r *sink.Resolved) error {
 		a := &answers[r.Index]
-		if a.Status = r.Rules.Answer(at); a.Status == sink.AnswerURL {
+		if a.Status = r.Answer(at); r.Rules.Answer(at) == sink.AnswerURL {
 			a.URL = manifest.Text(r.URL)
 		}
 		return nil

@@ -74,13 +74,14 @@ those whose name says what they are. Links that exist are not changed.
                   domain; --workspace W goes before it (W/bit.ly), and rows
                   without a domain are in W. merge puts all into one workspace,
                   where two URLs with the same code are a conflict.
-  --attrs         The title, the tags, the creation time and the clicks are
-                  stored with new links, if the profile or --map knows their
-                  columns. bulk export writes them. List other columns by name;
-                  profile in the list stands for these four. none: none of them.
-                  Personal data (the column ip of YOURLS) is left out, also of
-                  the reports, unless it is listed. The default is profile with
-                  --legacy.
+  --attrs         The title, the tags, the creation time, the clicks and the
+                  redirect code (301, 302, 307 or 308) are stored with new
+                  links, if the profile or --map knows their columns. bulk
+                  export writes them. List other columns by name; profile in
+                  the list stands for these five. none: none of them. Personal
+                  data (the column ip of YOURLS) is left out, also of the
+                  reports, unless it is listed. The default is profile with
+                  --legacy, and if --map has one of the five.
   --keep-created  Links keep the creation time of the input as created_at.
   --hygiene       Each kind of link that the store cannot keep as it was is
                   counted. keep ignores it, warn accepts and counts it, reject
@@ -88,7 +89,7 @@ those whose name says what they are. Links that exist are not changed.
                   protected=warn,secret=reject changes the defaults:
                     protected=reject  it has a password, and would be public
                     inactive=reject   it is archived, banned, disabled or
-                                      deleted
+                                      deleted, or its redirect code is 410
                     pattern=reject    the code is a regular expression
                     loop=reject       it leads to itself (--short-domain)
                     chain=warn        it leads to another code of --short-domain

@@ -413,6 +413,7 @@ func unread(m *manifest.Migration) (list []Fact) {
 	one("no_time", "creation times not read", "these links have the time of the run", m.NoTime)
 	one("no_expiry", "expiries not read", "they count as links that have not expired", m.NoExpiry)
 	one("no_start", "beginnings not read", "they count as links that work already", m.NoStart)
+	one("no_redirect", "redirect codes not read", "these links redirect with 302; known are 301, 302, 307, 308 and 410", m.NoRedirect)
 	one("no_state", "states not read", "they count as links that work; for a time to come, use --map expires_at=COLUMN", m.NoState)
 	return list
 }

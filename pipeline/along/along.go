@@ -37,7 +37,13 @@ const (
 // forms are those of the attributes that have a role.
 var forms = map[profile.Role]attrs.Form{
 	profile.Title: attrs.Text, profile.Tags: attrs.Tags, profile.CreatedAt: attrs.Time, profile.Clicks: attrs.Count,
-	profile.Redirect: attrs.Count, profile.Mean: attrs.Mean,
+	profile.Redirect: attrs.Redirect, profile.Mean: attrs.Mean,
+}
+
+// IsRole reports whether the columns of a role are attributes.
+func IsRole(role profile.Role) bool {
+	_, ok := forms[role]
+	return ok
 }
 
 // Parse checks the option --attrs: none, or columns by name or number, among which may be profile.
@@ -66,6 +72,7 @@ func Find(in *columns.Table, carried []int, roles bool, names []string, found ma
 		for role := range forms {
 			of[string(role)] = in.Roles[role]
 		}
+		of[string(profile.Redirect)] = slices.Concat(in.Roles[profile.Redirect], in.Roles[profile.Status])
 		for _, c := range in.Members() {
 			of[in.Member(c)] = []int{c}
 		}
@@ -119,6 +126,7 @@ func New(in *columns.Table, carried []int, of map[string][]int) Along {
 		Password: in.Roles[profile.Password], Archived: in.Roles[profile.Archived], Enabled: in.Roles[profile.Enabled],
 		Regex: in.Roles[profile.Regex], Targets: in.Roles[profile.Targets], Expires: in.Roles[profile.Expires],
 		Starts: in.Roles[profile.Starts], Limits: in.Roles[profile.MaxUses], Clicks: in.Roles[profile.Clicks],
+		Redirects: in.Roles[profile.Redirect], Status: in.Roles[profile.Status],
 	}}
 	for _, name := range slices.Sorted(maps.Keys(of)) {
 		if cells := numbers(of[name]); len(cells) > 0 {

@@ -10,12 +10,13 @@ import (
 // Told is what rows say beyond code and URL: those that are not rejected before their codes are
 // settled.
 type Told struct {
-	Domains  manifest.DomainCounts           // of inputs that have domains
-	Warned   [hygiene.KindCount]record.Noted // rows of which the policy warns; the text is their URL
-	NoTime   record.Noted                    // rows whose creation time cannot be read; the text is its cell
-	NoExpiry record.Noted                    // rows whose expiry cannot be read; the text is its cell
-	NoStart  record.Noted                    // likewise of the time at which the link begins to work
-	NoState  record.Noted                    // likewise of the cell that says whether the link works
+	Domains    manifest.DomainCounts           // of inputs that have domains
+	Warned     [hygiene.KindCount]record.Noted // rows of which the policy warns; the text is their URL
+	NoTime     record.Noted                    // rows whose creation time cannot be read; the text is its cell
+	NoExpiry   record.Noted                    // rows whose expiry cannot be read; the text is its cell
+	NoStart    record.Noted                    // likewise of the time at which the link begins to work
+	NoRedirect record.Noted                    // likewise of the redirect code
+	NoState    record.Noted                    // likewise of the cell that says whether the link works
 }
 
 // A Row is one of an input.
@@ -48,6 +49,9 @@ func (t *Told) Add(a *Along, beyond *terms.Beyond, rules *hygiene.Rules, r *Row)
 	if cell := a.hygiene.BadStart(r.Cell); cell != nil {
 		t.NoStart.Note(cell, r.At)
 	}
+	if cell, _ := a.hygiene.BadRedirect(r.Cell); cell != nil {
+		t.NoRedirect.Note(cell, r.At)
+	}
 	if cell := rules.BadState(&a.hygiene, r.Cell); cell != nil {
 		t.NoState.Note(cell, r.At)
 	}
@@ -62,5 +66,6 @@ func (t *Told) Merge(o *Told) {
 	t.NoTime.Merge(&o.NoTime)
 	t.NoExpiry.Merge(&o.NoExpiry)
 	t.NoStart.Merge(&o.NoStart)
+	t.NoRedirect.Merge(&o.NoRedirect)
 	t.NoState.Merge(&o.NoState)
 }

@@ -17,11 +17,12 @@ import (
 type Form int
 
 const (
-	Text  Form = iota // a string, as it is
-	Tags              // an array of strings (see profile.TagsOf)
-	Time              // of what profile.ParseTime reads a string of RFC 3339 in UTC, else as Text
-	Count             // of 1 to 18 digits a number, else as Text
-	Mean              // of what profile.ParseMean reads a number, the shortest that reads as the same, else as Text
+	Text     Form = iota // a string, as it is
+	Tags                 // an array of strings (see profile.TagsOf)
+	Time                 // of what profile.ParseTime reads a string of RFC 3339 in UTC, else as Text
+	Count                // of 1 to 18 digits a number, else as Text
+	Redirect             // of what profile.ParseRedirect reads a number; anything else is left out
+	Mean                 // of what profile.ParseMean reads a number, the shortest that reads as the same, else as Text
 )
 
 // A Field is a member of the object.
@@ -76,6 +77,11 @@ func (f *Field) append(dst, text []byte) []byte {
 		if x, ok := profile.ParseMean(text); ok {
 			return strconv.AppendFloat(dst, x, 'f', -1, 64)
 		}
+	case Redirect:
+		if n, ok := profile.ParseRedirect(text); ok {
+			return strconv.AppendInt(dst, n, 10)
+		}
+		return dst
 	}
 	return appendString(dst, text)
 }

@@ -58,7 +58,7 @@ var mapped = []profile.Role{profile.URL, profile.Code, profile.Workspace, profil
 	profile.Starts, profile.Redirect}
 
 // extraRoles are the roles of Table.Roles: those of Choice.Map, and some that only profiles know.
-var extraRoles = slices.Concat(mapped[4:], []profile.Role{profile.Expires, profile.MaxUses, profile.Mean, profile.Stored, profile.IP})
+var extraRoles = slices.Concat(mapped[4:], []profile.Role{profile.Status, profile.Expires, profile.MaxUses, profile.Mean, profile.Stored, profile.IP})
 
 // paramRoles are the roles of Table.Params.
 var paramRoles = []profile.Role{profile.Expires, profile.MaxUses, profile.LinkType, profile.Owner, profile.Ref}
@@ -73,6 +73,11 @@ func MapRoles() (names []string) {
 
 // MapsExtra reports whether Choice.Map has a role of Table.Roles that is no parameter.
 func (c *Choice) MapsExtra() bool { return c.maps(mapped[4:]) }
+
+// MapsAny reports whether Choice.Map has a role that is one of some.
+func (c *Choice) MapsAny(is func(profile.Role) bool) bool {
+	return slices.ContainsFunc(mapped, func(role profile.Role) bool { return is(role) && c.Map[string(role)] != "" })
+}
 
 // MapsParams reports whether Choice.Map has a role of Table.Params.
 func (c *Choice) MapsParams() bool { return c.maps(paramRoles) }

@@ -239,10 +239,13 @@ func (t *Table) addJudged(roles map[profile.Role][]int) {
 	for c, name := range t.header {
 		role := profile.RoleOf(name)
 		switch role {
-		case profile.Password, profile.Archived, profile.Enabled, profile.Regex, profile.Targets, profile.Starts, profile.Expires, profile.MaxUses:
+		case profile.Password, profile.Archived, profile.Enabled, profile.Regex, profile.Targets, profile.Starts, profile.Expires, profile.MaxUses, profile.Redirect:
 			if want, _ := t.choice.asked(role); want == "" && !has[c] && !t.IsKey(c) && !t.IsCode(c) {
 				roles[role] = append(roles[role], c)
 			}
+		}
+		if profile.IsStatus(name) && !has[c] && !t.IsKey(c) && !t.IsCode(c) {
+			roles[profile.Status] = append(roles[profile.Status], c)
 		}
 	}
 	if len(roles[profile.MaxUses]) > 0 && len(roles[profile.Clicks]) == 0 { // who has reached the limit

@@ -49,7 +49,9 @@ func canonicalDomain(text string) (domain string, ok bool) {
 }
 
 // Columns are the columns of the cells that Cells looks at, by the roles of package profile.
-type Columns struct{ Regex, Password, Archived, Enabled, Expires, Targets, Starts, Limits, Clicks []int }
+type Columns struct {
+	Regex, Password, Archived, Enabled, Expires, Targets, Starts, Limits, Clicks, Redirects, Status []int
+}
 
 // JudgeCells returns the kinds that the cells of a row show, and why it is rejected for one of them;
 // reason "": it is not.
@@ -80,12 +82,12 @@ func (r *Rules) Cells(c *Columns, cell func(column int) []byte) (s Set) {
 	if anyCell(c.Password, cell, profile.IsSet) {
 		s.Add(Protected)
 	}
-	if r.isOver(c, cell) || anyCell(c.Enabled, cell, profile.IsFalse) {
+	if r.isOver(c, cell) || anyCell(c.Enabled, cell, profile.IsFalse) || c.isGone(cell) || c.has(profile.Dead, cell) {
 		s.Add(Inactive)
 	}
 	expiry, ends := c.expiry(cell)
 	limit := c.limit(cell)
-	if ends && !expiry.After(r.AsOf) || limit > 0 && c.clicks(cell) >= limit || anyCell(c.Archived, cell, profile.IsExpired) {
+	if ends && !expiry.After(r.AsOf) || limit > 0 && c.clicks(cell) >= limit || anyCell(c.Archived, cell, profile.IsExpired) || c.has(profile.Ended, cell) {
 		s.Add(Expired)
 	}
 	if r.Ends && (ends || limit > 0) {
@@ -110,6 +112,44 @@ func (r *Rules) isOver(c *Columns, cell func(column int) []byte) bool {
 	return false
 }
 
+// isGone reports whether the redirect code says that the link no longer works.
+func (c *Columns) isGone(cell func(column int) []byte) bool {
+	return anyCell(c.Redirects, cell, profile.IsGone) || anyCell(c.Status, cell, profile.IsGone)
+}
+
+// has reports whether a status says this of the link.
+func (c *Columns) has(life profile.Life, cell func(column int) []byte) bool {
+	for _, column := range c.Status {
+		if profile.LifeOf(cell(column)) == life {
+			return true
+		}
+	}
+	return false
+}
+
+// isCode reports whether a cell may be a status of HTTP.
+func isCode(cell []byte) bool {
+	code, _ := profile.ParseCount(cell)
+	return 100 <= code && code <= 599
+}
+
+// BadRedirect returns the first cell that is to have the redirect code of a link, and has another one than
+// a link may have; nil: there is none.
+func (c *Columns) BadRedirect(cell func(column int) []byte) (bad []byte, column int) {
+	for _, column := range c.Redirects {
+		text := cell(column)
+		if _, ok := profile.ParseRedirect(text); !ok && profile.IsSet(text) && !profile.IsGone(text) {
+			return text, column
+		}
+	}
+	for _, column := range c.Status {
+		if text := cell(column); isCode(text) && profile.LifeOf(text) == profile.Unclear {
+			return text, column
+		}
+	}
+	return nil, -1
+}
+
 // BadState returns the first cell that is to say whether a link works, if it does not say so in a way
 // that is understood, or has a time that is to come and is no expiry; nil: there is none.
 func (r *Rules) BadState(c *Columns, cell func(column int) []byte) (bad []byte) {
@@ -120,6 +160,11 @@ func (r *Rules) BadState(c *Columns, cell func(column int) []byte) (bad []byte) 
 	}
 	for _, column := range c.Enabled {
 		if text := cell(column); !profile.IsState(text) {
+			return text
+		}
+	}
+	for _, column := range c.Status {
+		if text := cell(column); !isCode(text) && profile.LifeOf(text) == profile.Unclear {
 			return text
 		}
 	}
@@ -138,7 +183,7 @@ func anyCell(columns []int, cell func(column int) []byte, is func([]byte) bool) 
 // Seen returns the kinds that can be found if there are these columns.
 func (r *Rules) Seen(c *Columns) (s Set) {
 	for kind, known := range map[Kind]bool{
-		Pattern: len(c.Regex) > 0, Protected: len(c.Password) > 0, Inactive: len(c.Archived)+len(c.Enabled) > 0, Expired: len(c.Expires)+len(c.Limits) > 0, Starts: len(c.Starts) > 0, Ends: true,
+		Pattern: len(c.Regex) > 0, Protected: len(c.Password) > 0, Inactive: len(c.Archived)+len(c.Enabled)+len(c.Redirects)+len(c.Status) > 0, Expired: len(c.Expires)+len(c.Limits)+len(c.Status) > 0, Starts: len(c.Starts) > 0, Ends: true,
 		Targeted: len(c.Targets) > 0, Loop: len(r.ShortDomains) > 0, Chain: len(r.ShortDomains) > 0, Secret: r.Policy[Secret] != Keep,
 	} {
 		if known {
@@ -254,6 +299,9 @@ func (k Kind) Detail(c *Columns, cell func(column int) []byte, original, canonic
 	case Protected:
 		return "the link has a password, which the store cannot keep: it would become public"
 	case Inactive:
+		if c.isGone(cell) {
+			return "the link is gone (410)"
+		}
 		return "the link is archived or disabled"
 	case Expired:
 		if expiry, ok := c.expiry(cell); ok {

@@ -72,6 +72,29 @@ func TestCells(t *testing.T) {
 			t.Errorf("%v: %s, want %s", tt.cells, text(got), tt.want)
 		}
 	}
+	redirects := Columns{Redirects: []int{0}, Status: []int{1}, Archived: []int{2}}
+	for _, tt := range []struct {
+		cells           map[int]string
+		want            string
+		redirect, state string // cells that are not read
+	}{
+		{map[int]string{0: "301", 1: "ACTIVE"}, "", "", ""},
+		{map[int]string{0: "410.0"}, "inactive", "", ""},
+		{map[int]string{1: "410"}, "inactive", "", ""},
+		{map[int]string{1: "Deleted"}, "inactive", "", ""},
+		{map[int]string{1: "expired"}, "expired", "", ""},
+		{map[int]string{0: "303", 1: "404"}, "", "303", ""},
+		{map[int]string{0: "none", 1: "404"}, "", "404", ""},
+		{map[int]string{1: "1"}, "", "", "1"},
+		{map[int]string{0: "moved", 1: "draft", 2: "2999-01-01"}, "", "moved", "2999-01-01"},
+		{map[int]string{2: "2020-01-01"}, "inactive", "", ""},
+	} {
+		cell := cellsOf(tt.cells)
+		redirect, _ := redirects.BadRedirect(cell)
+		if got, state := rules.Cells(&redirects, cell), rules.BadState(&redirects, cell); text(got) != tt.want || string(redirect) != tt.redirect || string(state) != tt.state {
+			t.Errorf("%v: %s, %q, %q", tt.cells, text(got), redirect, state)
+		}
+	}
 	if got := rules.Cells(&Columns{}, nil); got != 0 {
 		t.Errorf("no columns: %s", text(got))
 	}

@@ -8,7 +8,7 @@
 //  3. those of package canon
 //  4. outcome.BadWorkspace
 //  5. outcome.BadCode, outcome.CodeReserved
-//  6. rules.BadParameter ([Judge.Params])
+//  6. rules.BadParameter ([Judge.Params], [Judge.RedirectCode])
 //  7. what its URL and its code show (package hygiene, [Judge.URL])
 //
 // A row that cannot be split has a reason of package source, and is not judged.
@@ -36,6 +36,7 @@ type Judge struct {
 	Codes    *Codes         // nil: rows have no legacy codes
 	Rules    *rules.Flags   // nil: rows have no parameters
 	Campaign *campaign.Plan // nil: a row is one link
+	Redirect bool           // a redirect code that no link can have rejects the row
 	Base     *canon.Base    // URLs without scheme and host are resolved against it; nil: they are not
 }
 
@@ -152,7 +153,20 @@ func (j *Judge) rest(c *Columns, r *Row) (reason, detail string) {
 		}
 	}
 	if j.Rules != nil {
-		return j.Params(c, r)
+		if reason, detail = j.Params(c, r); reason != "" {
+			return reason, detail
+		}
+	}
+	return j.RedirectCode(c, r)
+}
+
+// RedirectCode says whether a row is rejected because of its redirect code.
+func (j *Judge) RedirectCode(c *Columns, r *Row) (reason, detail string) {
+	if !j.Redirect || c.Hygiene == nil {
+		return "", ""
+	}
+	if bad, column := c.Hygiene.BadRedirect(r.Cell); bad != nil {
+		return rules.BadParameter, outcome.BadRedirectDetail(c.Names[column], bad)
 	}
 	return "", ""
 }

@@ -321,11 +321,12 @@ type Migration struct {
 	Domains *Domains           `json:"domains,omitempty"` // nil: no column tells a domain
 	Hygiene map[string]Hygiene `json:"hygiene"`           // by kind (package hygiene), those that were found
 	// Rows, as of Domains, whose creation time is to be kept and cannot be read, and whose expiry,
-	// beginning or state cannot be read.
-	NoTime   *Noted `json:"no_time,omitempty"`
-	NoExpiry *Noted `json:"no_expiry,omitempty"`
-	NoStart  *Noted `json:"no_start,omitempty"`
-	NoState  *Noted `json:"no_state,omitempty"`
+	// beginning, redirect code or state cannot be read.
+	NoTime     *Noted `json:"no_time,omitempty"`
+	NoExpiry   *Noted `json:"no_expiry,omitempty"`
+	NoStart    *Noted `json:"no_start,omitempty"`
+	NoRedirect *Noted `json:"no_redirect,omitempty"`
+	NoState    *Noted `json:"no_state,omitempty"`
 }
 
 // Domains counts rows by the domain of their code: those that are not rejected before their codes

@@ -105,6 +105,11 @@ func CodeReservedDetail(code []byte) string {
 	return fmt.Sprintf("the code %.64q is on the list of --reserved", code)
 }
 
+// BadRedirectDetail says which cell of a column is no redirect code.
+func BadRedirectDetail(column string, cell []byte) string {
+	return fmt.Sprintf("%s: %.64q is not 301, 302, 307 or 308, nor 410", column, cell)
+}
+
 // OtherURLDetail is the detail of a row of a delete whose code is that of another URL, which is
 // given.
 func OtherURLDetail(url []byte) string { return "the code is that of " + beginning(url) }

@@ -32,9 +32,10 @@ const (
 	Regex     Role = "regex"   // IsTrue in any column: the code is a pattern
 	Targets   Role = "targets" // IsSet in any column: further URLs, chosen by country or device
 	IP        Role = "ip"
-	Stored    Role = "stored_at" // when bulk itself stored the link
-	Starts    Role = "starts_at" // the link does not work before that
-	Redirect  Role = "redirect_code"
+	Stored    Role = "stored_at"     // when bulk itself stored the link
+	Starts    Role = "starts_at"     // the link does not work before that
+	Redirect  Role = "redirect_code" // see ParseRedirect
+	Status    Role = "status"        // see LifeOf
 
 	// Parameters of link rules (package rules), beside Expires.
 	MaxUses  Role = "max_uses"

@@ -167,6 +167,53 @@ func IsExpired(cell []byte) bool {
 	return string(buf.of(cell)) == "expired"
 }
 
+// ParseRedirect reads the status of HTTP with which a link redirects: 301, 302, 307 or 308.
+func ParseRedirect(cell []byte) (code int64, ok bool) {
+	switch code, _ = ParseCount(cell); code {
+	case 301, 302, 307, 308:
+		return code, true
+	}
+	return 0, false
+}
+
+// IsGone reports whether a cell is 410, the status of a link that no longer works.
+func IsGone(cell []byte) bool {
+	code, _ := ParseCount(cell)
+	return code == 410
+}
+
+// A Life is what a cell says of whether a link works.
+type Life int
+
+const (
+	Unsaid  Life = iota // nothing
+	Works               // it does, perhaps with a redirect code
+	Dead                // it no longer does
+	Ended               // it has expired
+	Unclear             // the cell is not understood
+)
+
+// LifeOf reads a cell of the role Status: a redirect code, 410, or a word. Neither yes nor no is one: they
+// mean something else to each program.
+func LifeOf(cell []byte) Life {
+	var buf word
+	switch string(buf.of(cell)) {
+	case "", "null", "none":
+		return Unsaid
+	case "active", "enabled", "live":
+		return Works
+	case "expired":
+		return Ended
+	}
+	if _, ok := ParseRedirect(cell); ok {
+		return Works
+	}
+	if isDead(cell) || IsGone(cell) {
+		return Dead
+	}
+	return Unclear
+}
+
 // isDead reports whether a cell is a word for a link that no longer works: yes to the question
 // whether it is archived, no to the question whether it is enabled.
 func isDead(cell []byte) bool {

@@ -177,3 +177,30 @@ func TestStates(t *testing.T) {
 		}
 	}
 }
+
+func TestRedirects(t *testing.T) {
+	for _, tt := range []struct {
+		cells []string
+		code  int64
+		gone  bool
+		life  Life
+	}{
+		{[]string{"301", " 301.0 "}, 301, false, Works},
+		{[]string{"302"}, 302, false, Works},
+		{[]string{"307"}, 307, false, Works},
+		{[]string{"308.0"}, 308, false, Works},
+		{[]string{"410", "410.0"}, 0, true, Dead},
+		{[]string{"", " ", "null", "None"}, 0, false, Unsaid},
+		{[]string{"ACTIVE", "enabled", "live"}, 0, false, Works},
+		{[]string{"Deleted", "archived", "banned", "disabled", "inactive"}, 0, false, Dead},
+		{[]string{"EXPIRED"}, 0, false, Ended},
+		{[]string{"303", "200", "1", "0", "true", "no", "draft", "301 Moved", "3010", "-301", "301.5"}, 0, false, Unclear},
+	} {
+		for _, cell := range tt.cells {
+			code, ok := ParseRedirect([]byte(cell))
+			if gone, life := IsGone([]byte(cell)), LifeOf([]byte(cell)); code != tt.code || ok != (code > 0) || gone != tt.gone || life != tt.life {
+				t.Errorf("%q: %d, %t, %d", cell, code, gone, life)
+			}
+		}
+	}
+}

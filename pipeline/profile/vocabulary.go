@@ -20,7 +20,7 @@ var vocabulary = words(map[Role]string{
 	Tags:      "tags,tagNames",
 	CreatedAt: "createdAt,created,dateCreated,createdDate,createdOn,creationDate,creationTime,creationTimestamp,dateAdded",
 	Clicks:    "clicks,totalClicks,clickCount,clicksCount,hits,visits,visitCount,visitsCount,visitsTotal,visitsSummaryTotal,redirectCount,accessCount",
-	Redirect:  "redirectCode,redirectType,redirectStatus,redirectStatusCode,statusCode,httpStatus,httpCode,actionCode",
+	Redirect:  "redirectCode,redirectType,redirectStatus,redirectStatusCode,statusCode,httpStatus,httpStatusCode,httpCode,actionCode",
 
 	LinkType: "linkType",
 	Owner:    "ownerId",
@@ -66,6 +66,10 @@ func RoleOf(name string) Role {
 	}
 	return vocabulary[foldAll(member)]
 }
+
+// IsStatus reports whether a column of this name is known to have redirect codes, or words for what became
+// of links.
+func IsStatus(name string) bool { return foldAll(name) == string(Status) }
 
 // cutLast cuts a path before its last part.
 func cutLast(path string) (object, member string, found bool) {

@@ -96,7 +96,7 @@ func (t *Terms) Identity() rules.Identity {
 
 // Judge returns what rejects the rows of a run at as_of.
 func (t *Terms) Judge(asOf time.Time) *judge.Judge {
-	j := &judge.Judge{Profile: t.URLs, ByDomain: t.Beyond.ByDomain(), Fold: t.Fold, Campaign: t.Campaign, Base: t.Base}
+	j := &judge.Judge{Profile: t.URLs, ByDomain: t.Beyond.ByDomain(), Fold: t.Fold, Campaign: t.Campaign, Base: t.Base, Redirect: t.Map["redirect_code"] != ""}
 	if t.Codes != nil {
 		j.Codes = &t.Codes.Codes
 	}

@@ -86,6 +86,9 @@ func (w *cellChecker) checkMigration(r *link, in *columns.Table, cell func(colum
 	row := judge.Row{Original: r.Original, Code: code.Text, Domain: code.Domain, Cell: cell}
 	reason, _ := w.run.judge.Cells(&w.run.judged[r.source], &row)
 	if reason == "" {
+		reason, _ = w.run.judge.RedirectCode(&w.run.judged[r.source], &row)
+	}
+	if reason == "" {
 		reason, _ = w.run.judge.URL(&row, r.Canonical)
 	}
 	w.told.along.Add(w.run.migration.along[r.source], w.run.terms.Beyond, w.run.judge.Hygiene, &along.Row{At: record.Place{Source: r.source, Row: r.Row.Row}, Original: r.Original, Domain: code.Domain, Found: row.Found, Cell: cell})

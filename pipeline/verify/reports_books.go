@@ -236,7 +236,7 @@ func (b *balance) checkAlong() {
 		field string
 		got   int64
 		has   *manifest.Noted
-	}{{"no_time", t.NoTime.Rows, m.NoTime}, {"no_expiry", t.NoExpiry.Rows, m.NoExpiry}, {"no_start", t.NoStart.Rows, m.NoStart}, {"no_state", t.NoState.Rows, m.NoState}} {
+	}{{"no_time", t.NoTime.Rows, m.NoTime}, {"no_expiry", t.NoExpiry.Rows, m.NoExpiry}, {"no_start", t.NoStart.Rows, m.NoStart}, {"no_redirect", t.NoRedirect.Rows, m.NoRedirect}, {"no_state", t.NoState.Rows, m.NoState}} {
 		has := int64(0)
 		if c.has != nil {
 			has = c.has.Rows

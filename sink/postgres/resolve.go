@@ -34,8 +34,8 @@ func (s *Store) Resolve(ctx context.Context, workspace string, codes []string, v
 		}
 		var stop error
 		err := query(ctx, conn, sql, [][]byte{[]byte(workspace), list.encode(textOID)}, func(row [][]byte) error {
-			r.Index, r.URL = page[binary.BigEndian.Uint64(row[0])-1], row[1]
-			readRules(&r.Rules, row[2:])
+			r.Index, r.URL, r.Redirect = page[binary.BigEndian.Uint64(row[0])-1], row[1], sink.RedirectOf(row[2])
+			readRules(&r.Rules, row[3:])
 			stop = visit(&r)
 			return stop
 		})
@@ -52,7 +52,7 @@ func (s *Store) Resolve(ctx context.Context, workspace string, codes []string, v
 // resolveSQL looks for codes of a workspace, one after another: before the first ANALYZE the planner
 // of a join would compare each code with all links of the workspace.
 func (n names) resolveSQL() string {
-	return "SELECT n, coalesce(original_url, canonical_url), " + rulesColumns + " FROM unnest($2::text[]) WITH ORDINALITY u(c, n)" +
+	return "SELECT n, coalesce(original_url, canonical_url), attrs ->> 'redirect_code', " + rulesColumns + " FROM unnest($2::text[]) WITH ORDINALITY u(c, n)" +
 		" CROSS JOIN LATERAL (SELECT * FROM " + n.links + " WHERE workspace_id = $1 AND short_code = c LIMIT 1) l"
 }
 

@@ -33,6 +33,7 @@ var rulesTests = []test{
 	{"rules/gone", testRulesGone},
 	{"rules/read", testRulesRead},
 	{"rules/resolve", testResolve},
+	{"rules/resolve_redirect", testResolveRedirect},
 	{"rules/resolve_many", testResolveMany},
 	{"rules/summary", testSummary},
 }
@@ -340,6 +341,28 @@ func testResolve(t *testing.T, db *database) {
 	equal(t, resolve("v", "a"), "")
 	stop := errors.New("stop")
 	wantIs(t, store.Resolve(context.Background(), "w", []string{"a", "b"}, func(*sink.Resolved) error { return stop }), stop)
+}
+
+// A link answers with its redirect code, if that is one, for as long as it works.
+func testResolveRedirect(t *testing.T, db *database) {
+	attrs := []string{`{"redirect_code":301}`, `{"redirect_code":"308","title":"x"}`, `{"redirect_code":303}`, `{"redirect_code":[307]}`, `{"title":"redirect_code"}`, `[]`}
+	db.loadAttrs(attrs...)
+	var codes []string
+	for i := range attrs {
+		codes = append(codes, fmt.Sprintf("%03d", i))
+	}
+	got := map[int]int{}
+	store := db.Open(t)
+	defer closed(t, store)
+	noError(t, store.Resolve(context.Background(), "w", codes, func(r *sink.Resolved) error {
+		got[r.Answer(asOf)]++
+		return nil
+	}))
+	if got[301] != 1 || got[308] != 1 || got[302] != len(attrs)-2 {
+		t.Errorf("%v", got)
+	}
+	over := sink.Resolved{Redirect: 301, Rules: sink.Rules{Expires: asOf}}
+	equal(t, []int{over.Answer(asOf.Add(-1)), over.Answer(asOf)}, 301, 410)
 }
 
 // More codes are resolved than one statement looks up.

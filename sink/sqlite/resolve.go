@@ -10,7 +10,7 @@ import (
 func (s *Store) Resolve(ctx context.Context, workspace string, codes []string, visit func(*sink.Resolved) error) error {
 	return s.look(ctx, func(c *conn) error {
 		var r sink.Resolved
-		q, err := c.prepare("look up codes", "SELECT coalesce(original_url, canonical_url), "+rulesColumns+" FROM links WHERE workspace_id = ? AND short_code = ?")
+		q, err := c.prepare("look up codes", "SELECT coalesce(original_url, canonical_url), attrs, "+rulesColumns+" FROM links WHERE workspace_id = ? AND short_code = ?")
 		if err != nil {
 			return err
 		}
@@ -31,8 +31,8 @@ func (s *Store) Resolve(ctx context.Context, workspace string, codes []string, v
 			if !there {
 				continue
 			}
-			r.Index, r.URL = i, q.bytes(0)
-			q.rules(&r.Rules, 1)
+			r.Index, r.URL, r.Redirect = i, q.bytes(0), sink.RedirectOf(q.bytes(1))
+			q.rules(&r.Rules, 2)
 			if err := visit(&r); err != nil {
 				return err
 			}
