@@ -40,7 +40,7 @@
 // Each of these is a package:
 //
 //  1. Package source opens each input, finds out its format and columns, and reads it in
-//     batches of rows. A row carries its provenance: input, number, byte offset.
+//     batches of rows, whose text is UTF-8 if its encoding was given (package charset). A row carries its provenance: input, number, byte offset.
 //  2. Package intake gives each row its canonical URL (canon) and hash (codegen), in
 //     parallel, and makes a record of it (package record). A row that has none becomes a
 //     reject, which goes into a sort of its own.
@@ -108,6 +108,9 @@
 // record of each variant, whose original URL is that with the parameters; the URL of the input follows
 // its carried cells. From there on a variant is a row, which has a number in its place. Emit reads the
 // values of the parameters out of the original URL, and counts links by them.
+//
+// With Config.TargetBase package judge resolves URLs that have neither scheme nor host (canon.Base). The
+// record has the resolved one as its original URL, and that of the input likewise.
 //
 // # Deletes
 //

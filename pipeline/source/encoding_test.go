@@ -101,6 +101,8 @@ func TestLacking(t *testing.T) {
 		{"utf-16le", "u\x00r\x00l\x00\n\x00a\x00\x00\xd8\n\x00b\x00\n\x00c", []string{
 			`1@4 malformed_row (field 1 has half of a character of utf-16le: fill in the cells) "a` + "\ufffd" + `"`, `2@9 "b"`,
 			`3@11 malformed_row (field 1 has half of a character of utf-16le: fill in the cells) "` + "\ufffd" + `"`}},
+		{"utf-16le", "\xff\xfeu\x00r\x00l\x00\n\x00a\x00\x00\xd8\n\x00b\x00", []string{
+			`1@7 malformed_row (field 1 has half of a character of utf-16le: fill in the cells) "a` + "\ufffd" + `"`, `2@12 "b"`}},
 		{"iso-8859-1", "url\n\xa0\x85\na\x81\n", []string{`2@9 "a\u0081"`}},
 	} {
 		for _, block := range []int{5, 1 << 16} {

@@ -17,7 +17,7 @@
 // are not UTF-8 are data. A file with a UTF-16 byte order mark is decoded. Its offsets are
 // those of the text in UTF-8, with a byte order mark. An unpaired surrogate becomes U+FFFD.
 //
-// With Options.Encoding a text is decoded likewise. A record with bytes that the encoding lacks is
+// With Options.Encoding a text is decoded likewise, also one that has the byte order mark of it. A record with bytes that the encoding lacks is
 // malformed, as a whole if it can be split, and its raw line has U+FFFD in their place. A rejects file
 // is UTF-8 nevertheless ([Input.NotDecoded]). JSON, Parquet and Arrow files, and a text with the byte
 // order mark of another encoding, are refused.

@@ -156,6 +156,9 @@ func (s *stream) open() (io.Reader, func(), error) {
 	default:
 		return r, closer, err
 	}
+	if s.encoding == s.wanted {
+		return transform.NewReader(r, charset.NewReader(s.wanted)), closer, err
+	}
 	return transform.NewReader(r, unicode.UTF16(endian, unicode.IgnoreBOM).NewDecoder()), closer, err
 }
 
