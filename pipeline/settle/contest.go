@@ -10,7 +10,6 @@ import (
 	"github.com/linkforge/bulk/codegen"
 	"github.com/linkforge/bulk/pipeline/assign"
 	"github.com/linkforge/bulk/pipeline/extsort"
-	"github.com/linkforge/bulk/pipeline/outcome"
 	"github.com/linkforge/bulk/pipeline/record"
 	"github.com/linkforge/bulk/pipeline/rules"
 	"github.com/linkforge/bulk/sink"
@@ -41,45 +40,25 @@ func (s *settling) tooContested() error {
 
 // contest settles the contested URLs.
 func (s *settling) contest(ctx context.Context) error {
-	claims, err := assign.Settle(ctx, s.contested, s.propose, s.cfg.MaxRetries, s)
+	claims, err := s.made.coder.Settle(ctx, s.contested, s)
 	if err != nil {
 		return err
 	}
-	exhausted := Decision{Reason: outcome.CodeSpaceExhausted, Detail: outcome.ExhaustedDetail(s.cfg.MaxRetries, s.cfg.Order.Words != nil), Salt: -1}
 	for i := range claims {
 		c := &claims[i]
-		d := Decision{URL: c.URL, Code: c.Code, Salt: c.Salt}
+		d := s.made.coder.Decision(c)
 		switch {
 		case c.Exhausted && s.cfg.Kept != nil:
-			d = s.exhaust(&s.rivals[i], exhausted)
+			d = s.exhaust(&s.rivals[i], d)
 		case c.Exhausted:
-			d = exhausted
 			s.made.failed++
 			s.made.Rejected[d.Reason] += s.rivals[i].rows
 			s.refused.take(s.rivals[i].refused)
 		}
-		s.decide(s.urlKey(&c.URL), d)
+		s.decide(s.made.coder.Key(&c.URL), d)
 	}
 	return nil
 }
-
-// propose is an assign.Proposer.
-func (s *settling) propose(u *assign.URL, salt int) string {
-	var buf [codegen.MaxLength]byte
-	code := s.cfg.Order.AppendCode(buf[:0], s.cfg.Order.Sum(s.input(u, salt)))
-	if s.cfg.Order.Word(code) != "" {
-		return ""
-	}
-	return string(code)
-}
-
-// input is what is hashed.
-func (s *settling) input(u *assign.URL, salt int) []byte {
-	canonical, parts := rules.CutKey(u.Canonical)
-	return codegen.AppendIdentity(nil, canonical, s.names.Name(u.Workspace), parts, salt)
-}
-
-func (s *settling) urlKey(u *assign.URL) sink.Key { return codegen.Sum(s.input(u, 0)).Key() }
 
 // saltOf returns the salt of the code of the link of an identity, which may have been made with more
 // retries; -1: none gives it.
@@ -102,7 +81,7 @@ func (s *settling) Holders(ctx context.Context, slots []assign.Slot, report func
 		return err
 	}
 	taken := make([]bool, len(slots))
-	if err := s.owners(ctx, slots, func(i int, _ []byte) {
+	if err := s.Stored(ctx, slots, func(i int, _ []byte) {
 		taken[i] = true
 		report(i, assign.Holder{Fixed: true})
 	}); err != nil {
@@ -123,15 +102,18 @@ func (s *settling) slotOrder(slots []assign.Slot) []int {
 		order[i] = i
 	}
 	slices.SortFunc(order, func(i, j int) int {
-		a, b := &slots[i], &slots[j]
-		return cmp.Or(s.names.Compare(a.Workspace, b.Workspace), cmp.Compare(a.Code, b.Code))
+		return CompareSlots(s.names, &slots[i], &slots[j])
 	})
 	return order
 }
 
-// owners visits those of the slots, by index, that have an owner in the store, or because of
-// a legacy code. The canonical URL is valid during the call.
-func (s *settling) owners(ctx context.Context, slots []assign.Slot, visit func(i int, canonical []byte)) error {
+// CompareSlots orders slots as the sort orders the URLs that want them.
+func CompareSlots(names *record.Workspaces, a, b *assign.Slot) int {
+	return cmp.Or(names.Compare(a.Workspace, b.Workspace), cmp.Compare(a.Code, b.Code))
+}
+
+// Stored implements Owners.
+func (s *settling) Stored(ctx context.Context, slots []assign.Slot, visit func(i int, canonical []byte)) error {
 	known := make([]bool, len(slots))
 	see := func(i int, canonical []byte) {
 		known[i] = true

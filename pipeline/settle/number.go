@@ -362,7 +362,7 @@ func (n *numbering) taken(ctx context.Context, workspace uint32, numbers []numbe
 		slots[i] = assign.Slot{Workspace: workspace, Code: string(numbers[i].code)}
 	}
 	taken := make([]bool, len(numbers))
-	return taken, n.owners(ctx, slots, func(i int, _ []byte) { taken[i] = true })
+	return taken, n.Stored(ctx, slots, func(i int, _ []byte) { taken[i] = true })
 }
 
 // skip counts a number whose code cannot be had.

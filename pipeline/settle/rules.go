@@ -335,7 +335,7 @@ func (s *Settlement) Changes(ctx context.Context) iter.Seq2[[]sink.Change, error
 	const most = 1 << 12
 	return extsort.Chunks(ctx, s.changes, most, func(at *extsort.Cursor, _ int) sink.Change {
 		c := decodeChange(at.Record())
-		c.Workspace = s.names.Name(at.Group())
+		c.Workspace = s.coder.Names.Name(at.Group())
 		return c
 	})
 }

@@ -62,7 +62,6 @@ type Settlement struct {
 	Fresh     []string         // workspaces in which the store had no link, in byte order
 	Conflicts int64            // rows that claim the code of another URL
 
-	names    *record.Workspaces
 	buckets  []bucket
 	special  map[sink.Key]Decision
 	claims   *claim.Settled         // nil: no legacy codes are kept
@@ -71,7 +70,7 @@ type Settlement struct {
 	counting *counting              // nil: codes are made from hashes
 	lower    map[assign.Slot][]byte // owners of the lower codes of links with a salt; nil: nobody known
 
-	order  record.Order
+	coder  Coder
 	urls   int64 // distinct
 	failed int64 // of these, rejected, or all of their rows are
 	bare   int64 // links of this run with generated codes that no row has
@@ -165,11 +164,11 @@ func (s *Settlement) Decide(bucket, first int, group uint32, rec []byte) (d Deci
 		gone := rules.Result{Reason: rules.LinkDeleted}
 		return Decision{Reason: gone.Reason.String(), Detail: gone.Detail()}
 	}
-	if s.order.Words == nil {
+	if s.coder.Order.Words == nil {
 		return d
 	}
-	if f := s.order.FirstOf(rec); f.Salt > 0 {
-		d.Code, d.Salt, d.URL = string(s.order.AppendCode(nil, f.Hash)), f.Salt, assign.URL{Workspace: group, Canonical: identity(rec)}
+	if f := s.coder.Order.FirstOf(rec); f.Salt > 0 {
+		d.Code, d.Salt, d.URL = string(s.coder.Order.AppendCode(nil, f.Hash)), f.Salt, assign.URL{Workspace: group, Canonical: identity(rec)}
 	}
 	return d
 }
@@ -223,10 +222,10 @@ type settling struct {
 	cfg       Config
 	records   *extsort.Sorter
 	names     *record.Workspaces
-	session   sink.Session // nil: there is no store
-	run       int32        // an unfinished run that this one continues; 0: none
-	populated []bool       // workspaces, by number, that have links in the store
-	anywhere  bool         // one of them has
+	session   Store  // nil: there is no store
+	run       int32  // an unfinished run that this one continues; 0: none
+	populated []bool // workspaces, by number, that have links in the store
+	anywhere  bool   // one of them has
 
 	mu        sync.Mutex // guards what follows, and the maps of the settlement, while buckets are visited in parallel
 	contested []assign.URL
@@ -236,41 +235,23 @@ type settling struct {
 	made      *Settlement
 }
 
+// A Store is what settling asks of a sink.Session.
+type Store interface {
+	Populated(ctx context.Context, workspaces []string) ([]bool, error)
+	Lookup(ctx context.Context, probes []sink.Probe, visit func(sink.Found) error) error
+	Gone(ctx context.Context, bases []sink.Key) ([]bool, error)
+}
+
 // Settle decides the code of every URL of the sorted records. The names of their
 // workspaces are frozen. Without a session there is no store. Links of the given run count
 // as created, unless it is 0. Errors are those of the sort and of the store, ErrBroken, and
 // that of more contested URLs than there is memory for. The settlement must be closed, also
 // with an error, if it is not nil.
-func Settle(ctx context.Context, records *extsort.Sorter, names *record.Workspaces, session sink.Session, run int32, cfg Config) (*Settlement, error) {
-	cfg.Settled.Store(0)
-	s := &settling{
-		cfg: cfg, records: records, names: names, session: session, run: run,
-		made: &Settlement{
-			names: names, order: cfg.Order, buckets: make([]bucket, records.Buckets()), Rejected: map[string]int64{},
-			special: map[sink.Key]Decision{}, lower: map[assign.Slot][]byte{},
-		},
-	}
-	if err := s.askPopulated(ctx); err != nil {
+func Settle(ctx context.Context, records *extsort.Sorter, names *record.Workspaces, session Store, run int32, cfg Config) (*Settlement, error) {
+	s := newSettling(records, names, session, run, cfg)
+	if err := s.survey(ctx); err != nil {
 		return s.made, err
 	}
-	if cfg.Kept != nil {
-		if err := s.claims(ctx); err != nil {
-			return s.made, err
-		}
-	}
-	if cfg.Rules != nil {
-		s.made.changes, s.made.shown = newChanges(cfg.Rules.Changes, names), newShown(cfg.Rules.Shown)
-	}
-	if cfg.Counter != nil {
-		var err error
-		if s.made.counting, err = s.newCounting(); err != nil {
-			return s.made, err
-		}
-	}
-	if err := s.visitAll(ctx); err != nil {
-		return s.made, err
-	}
-	s.sum()
 	if err := s.contest(ctx); err != nil {
 		return s.made, err
 	}
@@ -286,6 +267,43 @@ func Settle(ctx context.Context, records *extsort.Sorter, names *record.Workspac
 		}
 	}
 	return s.made, s.findLowerOwners(ctx)
+}
+
+func newSettling(records *extsort.Sorter, names *record.Workspaces, session Store, run int32, cfg Config) *settling {
+	cfg.Settled.Store(0)
+	return &settling{
+		cfg: cfg, records: records, names: names, session: session, run: run,
+		made: &Settlement{
+			coder: Coder{cfg.Order, cfg.MaxRetries, names}, buckets: make([]bucket, records.Buckets()), Rejected: map[string]int64{},
+			special: map[sink.Key]Decision{}, lower: map[assign.Slot][]byte{},
+		},
+	}
+}
+
+// survey visits all buckets: it finds what the store has of their URLs, and those that contest a code.
+func (s *settling) survey(ctx context.Context) (err error) {
+	cfg := &s.cfg
+	if err := s.askPopulated(ctx); err != nil {
+		return err
+	}
+	if cfg.Kept != nil {
+		if err := s.claims(ctx); err != nil {
+			return err
+		}
+	}
+	if cfg.Rules != nil {
+		s.made.changes, s.made.shown = newChanges(cfg.Rules.Changes, s.names), newShown(cfg.Rules.Shown)
+	}
+	if cfg.Counter != nil {
+		if s.made.counting, err = s.newCounting(); err != nil {
+			return err
+		}
+	}
+	if err := s.visitAll(ctx); err != nil {
+		return err
+	}
+	s.sum()
+	return nil
 }
 
 // sum adds up what is known of the buckets.

@@ -136,7 +136,7 @@ func TestOwnersOfManySlots(t *testing.T) {
 	}
 	s.session, s.populated = ownedSession{}, []bool{true}
 	visited := make([]int, len(slots))
-	err := s.owners(t.Context(), slots, func(i int, canonical []byte) {
+	err := s.Stored(t.Context(), slots, func(i int, canonical []byte) {
 		visited[i]++
 		if string(canonical) != slots[i].Code {
 			t.Fatalf("%s is %s's", slots[i].Code, canonical)
