@@ -38,6 +38,7 @@ type Config struct {
 	Profile            canon.Profile   // of the canonical URLs
 	Attrs, KeepCreated bool            // links bring along what they were (along.Along.AppendAttrs), and when they were created
 	Links              *extsort.Sorter // of SortLinks: what is loaded, rather than the links in the order of the records; may be nil
+	Origin             *record.Record  // the first of the URL that continues from a part of the rows before these (settle.Amendment); nil: none does
 	Written            *atomic.Int64   // accepted rows that are written or, by Order, placed; for another goroutine
 }
 
@@ -185,7 +186,7 @@ func (e *emitter) run(ctx context.Context, from *extsort.Sorter, format func(*fo
 	tasks, order, loads := make(chan *piece, e.cfg.Workers), make(chan *piece, e.cfg.Workers), make(chan *piece)
 	g.Go(func() error {
 		defer close(tasks)
-		var origin *record.Record
+		origin := e.cfg.Origin
 		var kept origins
 		var codes *settle.CodeReader
 		var shown *settle.ShownReader

@@ -42,6 +42,8 @@ type Input struct {
 	judged judge.Columns
 	begun  bool // Read was called
 
+	described bool // as of Describe: it is not open
+
 	counting sync.Mutex
 	counted  int64 // bytes that are in Config.Bytes
 }

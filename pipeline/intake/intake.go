@@ -181,6 +181,9 @@ func (r *Rows) read(ctx context.Context, workers []*worker, cfg *Config) error {
 	errs := make([]error, len(r.List))
 	left := cfg.Limit
 	for i, in := range r.List {
+		if in.described {
+			continue
+		}
 		if in.Limit = left; cfg.Limit > 0 && left == 0 {
 			break
 		}

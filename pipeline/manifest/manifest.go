@@ -69,7 +69,7 @@ func (l Files) Mapping() string {
 const (
 	MaxInputs  = 1 << 20 // of a run: the sort key of a reject has room for so many
 	maxColumns = 1 << 14 // of an input: columns.MaxColumns
-	maxFiles   = 16      // there are three
+	maxFiles   = 1 << 20 // there are three, or as many parts of a mapping as there are shards
 	MaxTwins   = 3       // examples of CaseTwins
 	MaxDomains = 100     // of Domains
 
@@ -99,6 +99,7 @@ type Manifest struct {
 	Campaign       *Campaign        `json:"campaign,omitempty"`  // nil: a row is one link
 	Migration      *Migration       `json:"migration,omitempty"` // nil: the run does not look at what links were beyond code and URL
 	Files          Files            `json:"files"`
+	RowDigest      string           `json:"row_digest,omitempty"` // of a mapping in parts: of all together; "": it is one file
 
 	Delete bool `json:"delete,omitempty"` // it was read from that of a delete (Deletion)
 }

@@ -177,7 +177,7 @@ func TestReadManifestRefuses(t *testing.T) {
 		`{"profile":"p","inputs":{}}`:             "not a list",
 		`{"profile":"p","inputs":[` + strings.Repeat("{},", MaxInputs) + `{}]}`:                "more than 1048576 elements",
 		`{"profile":"p","inputs":[{"columns":[` + strings.Repeat(`"",`, maxColumns) + `""]}]}`: "more than 16384 elements",
-		`{"profile":"p","files":[` + strings.Repeat("{},", maxFiles) + `{}]}`:                  "more than 16 elements",
+		`{"profile":"p","files":[` + strings.Repeat("{},", maxFiles) + `{}]}`:                  "more than 1048576 elements",
 		`{"profile":"p","legacy":{"case_twins":{"examples":[[],[],[],[]]}}}`:                   "more than 3 elements",
 		`{"profile":"p","inputs":[{"name":{"base64":"*"}}]}`:                                   "illegal base64",
 	}

@@ -186,6 +186,14 @@ func AppendPlace(rec []byte, p Place) []byte {
 	return append(rec, byte(key|offset<<4))
 }
 
+// MoveTo appends a record of a row that comes from another place than this one, and is otherwise the same.
+// Neither has a variant.
+func MoveTo(dst, rec []byte, p Place) []byte {
+	end := len(rec) - 1
+	lengths := int(rec[end])
+	return AppendPlace(append(dst, rec[:end-lengths&15-lengths>>4]...), p)
+}
+
 // appendShort appends v in as few bytes as it needs, and returns their number.
 func appendShort(rec []byte, v uint64) ([]byte, int) {
 	n := (bits.Len64(v) + 7) / 8

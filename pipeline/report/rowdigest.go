@@ -2,6 +2,7 @@ package report
 
 import (
 	"encoding/binary"
+	"encoding/hex"
 	"fmt"
 	"math/bits"
 	"strings"
@@ -94,4 +95,18 @@ func validUTF8(s string) string {
 		return s
 	}
 	return string(canon.EscapeInvalid([]byte(s)))
+}
+
+// SumDigests returns the digest of the rows of several mappings together, of which these are the
+// digests.
+func SumDigests(sums []string) (string, error) {
+	var all RowDigest
+	for _, sum := range sums {
+		b, err := hex.DecodeString(sum)
+		if err != nil || len(b) != 16 {
+			return "", fmt.Errorf("%q is no row digest", sum)
+		}
+		all.add(xxh3.Uint128{Hi: binary.BigEndian.Uint64(b), Lo: binary.BigEndian.Uint64(b[8:])})
+	}
+	return all.Sum(), nil
 }
