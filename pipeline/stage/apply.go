@@ -1,0 +1,126 @@
+package stage
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/linkforge/bulk/pipeline/emit"
+	"github.com/linkforge/bulk/pipeline/extsort"
+	"github.com/linkforge/bulk/pipeline/outcome"
+	"github.com/linkforge/bulk/pipeline/record"
+	"github.com/zeebo/xxh3"
+)
+
+// applied is what an attempt of Apply tells.
+type applied struct {
+	Part       part             `json:"part"`
+	Collisions File             `json:"collisions"`
+	Rejects    File             `json:"rejects"`
+	Reasons    map[string]int64 `json:"reasons"` // rejects by reason
+}
+
+func (a applied) files() []File  { return []File{a.Part.File, a.Collisions, a.Rejects} }
+func (a applied) digest() string { return a.Part.File.SHA256 + a.Collisions.SHA256 }
+
+// Apply writes a shard that was amended, which is known by its number, as it was settled.
+func (j *Job) Apply(ctx context.Context, n int) (err error) {
+	if err := checkTask("apply", n, j.Shards()); err != nil {
+		return err
+	}
+	amended, err := j.amended()
+	if err != nil {
+		return err
+	}
+	file, ok := amended[n]
+	if !ok {
+		return &NotAmendedError{n}
+	}
+	amends, err := readReport[amendment](j, file.Name)
+	if err != nil {
+		return err
+	}
+	s, err := j.load(ctx, n)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.close()) }()
+	if err := s.settled.Amend(ctx, s.rows.Records, amends.local(s.rows.Workspaces)); err != nil {
+		return err
+	}
+	a := j.begin("apply", n)
+	told := applied{Reasons: map[string]int64{}}
+	c, name, err := a.create(".collisions")
+	if err != nil {
+		return err
+	}
+	var first *record.Record
+	if amends.Continues != nil {
+		first = amends.Continues.record()
+	}
+	told.Part, err = s.write(ctx, a, first, c.digested())
+	if told.Collisions, err = c.written(name, err); err != nil {
+		return err
+	}
+	if told.Rejects, err = s.writeLate(ctx, a, told.Reasons); err != nil {
+		return err
+	}
+	return a.report(told)
+}
+
+// NotAmendedError is the number of a shard that is as Reduce wrote it.
+type NotAmendedError struct{ N int }
+
+func (e *NotAmendedError) Error() string {
+	return fmt.Sprintf("shard %d needs no task apply: it is as reduce wrote it", e.N)
+}
+
+// amended returns the shards that Settle has amended.
+func (j *Job) amended() (map[int]File, error) {
+	done, err := accepted[settled](j, "settle", []int{0})
+	if err != nil {
+		return nil, err
+	}
+	of := map[int]File{}
+	for _, a := range done[0].Amended {
+		of[a.Shard] = a.File
+	}
+	return of, nil
+}
+
+// writeLate writes the rejects of rows whose URL got no code, and counts their reasons.
+func (s *shard) writeLate(ctx context.Context, a *attempt, reasons map[string]int64) (w File, err error) {
+	f, name, err := a.create(".rejects")
+	if err != nil {
+		return w, err
+	}
+	r := &rejectFile{file: f, sum: xxh3.New()}
+	late := extsort.NewByKey(s.j.sorter(rejectMemory))
+	var rec []byte
+	_, _, err = emit.Rejects(ctx, s.rows, s.settled, late, func(rej *outcome.Reject) error {
+		reasons[rej.Reason]++
+		at := record.Place{Source: s.j.numberOf(rej.Source), Row: rej.Row, Offset: rej.Offset}
+		rec = record.AppendReject(rec[:0], at, rej)
+		return r.add(at.Key(), rec)
+	})
+	w, err = f.written(name, errors.Join(err, late.Close()))
+	return w, err
+}
+
+// numberOf returns the number of an input.
+func (j *Job) numberOf(name string) int {
+	for n := range j.run.Inputs {
+		if string(j.run.Inputs[n].Name) == name {
+			return n
+		}
+	}
+	return -1
+}
+
+func encode(w io.Writer, v any) error {
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false)
+	return e.Encode(v)
+}

@@ -1,0 +1,127 @@
+package stage_test
+
+import (
+	"context"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/linkforge/bulk/pipeline/stage"
+	"pgregory.net/rapid"
+)
+
+// Attempts that are killed, that write a short file, that run at once, and that come late make no
+// difference.
+func TestAttempts(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := draw(t, tempDir(t))
+		rnd := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "faults"), 2))
+		var late []func()
+		s.do(t, func(name string, n int, task func(j *stage.Job) error) {
+			attempt := func(called string) {
+				j := s.open(t)
+				j.SetAttempt(called + "-" + name)
+				must(t, task(j))
+			}
+			switch rnd.IntN(5) {
+			case 0: // killed before its report, or its files became short
+				attempt("a")
+				spoil(t, s.cfg.Out, rnd)
+			case 1:
+				var both sync.WaitGroup
+				both.Go(func() { attempt("b") })
+				both.Go(func() { attempt("c") })
+				both.Wait()
+			case 2:
+				late = append(late, func() { attempt("late") })
+			}
+			attempt("m")
+			if len(late) > 0 && rnd.IntN(3) == 0 {
+				late[0]()
+				late = late[1:]
+			}
+		})
+		for _, task := range late {
+			task()
+		}
+		s.commitAndCompare(t)
+	})
+}
+
+// spoil makes the attempts that are called a- look killed, or one of their files short.
+func spoil(t rapid.TB, out string, rnd *rand.Rand) {
+	reports, err := filepath.Glob(filepath.Join(out, "stage", "*", "*-a-*.json"))
+	must(t, err)
+	if rnd.IntN(2) == 0 {
+		for _, report := range reports {
+			must(t, os.Remove(report))
+		}
+		return
+	}
+	for _, pattern := range []string{"stage/*/*-a-*", "stage/settle/a-*", "mapping/*-a-*.csv"} {
+		files, err := filepath.Glob(filepath.Join(out, pattern))
+		must(t, err)
+		for _, file := range files {
+			info, err := os.Stat(file)
+			must(t, err)
+			if !strings.HasSuffix(file, ".json") && info.Size() > 0 {
+				must(t, os.Truncate(file, info.Size()-1))
+			}
+		}
+	}
+}
+
+// A task whose work is missing is named, and so is one that the plan does not have.
+func TestMissing(t *testing.T) {
+	s := small(t)
+	ctx := context.Background()
+	for n, want := range []string{
+		"no attempt of the task map 0 is finished and has all its files: do it again",
+		"no attempt of the task reduce 0, 1",
+	} {
+		err := s.open(t).Reduce(ctx, 0)
+		if n == 1 {
+			must(t, s.open(t).Map(ctx, 0))
+			err = s.open(t).Settle(ctx)
+		}
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v; want %s", err, want)
+		}
+	}
+	for _, err := range []error{s.open(t).Map(ctx, 1), s.open(t).Reduce(ctx, -1)} {
+		if err == nil || !strings.Contains(err.Error(), "there is no task") {
+			t.Error(err)
+		}
+	}
+}
+
+// An input that changes between two attempts ends the run.
+func TestInputChanges(t *testing.T) {
+	s := small(t)
+	ctx := context.Background()
+	must(t, s.open(t).Map(ctx, 0))
+	text := read(t, s.cfg.Inputs[0])
+	must(t, os.WriteFile(s.cfg.Inputs[0], append(text, "https://e.example/more\n"...), 0o666))
+	must(t, s.open(t).Map(ctx, 0))
+	if err := s.open(t).Reduce(ctx, 0); err == nil || !strings.Contains(err.Error(), "two attempts of the task map 0 differ") {
+		t.Error(err)
+	}
+	must(t, os.WriteFile(s.cfg.Inputs[0], []byte("link,note\nhttps://e.example/1,x\n"), 0o666))
+	if err := s.open(t).Map(ctx, 0); err == nil || !strings.Contains(err.Error(), "has changed") {
+		t.Error(err)
+	}
+}
+
+// A plan is for one version of the tool and one secret.
+func TestOtherProcess(t *testing.T) {
+	s := small(t)
+	if _, err := stage.Open(s.cfg.Out, stage.Options{Version: "other"}); err == nil || !strings.Contains(err.Error(), "bulk test, and this is other") {
+		t.Error(err)
+	}
+	if _, err := stage.Open(s.cfg.Out, stage.Options{Version: "test", Secret: secret}); err == nil || !strings.Contains(err.Error(), "the secret") {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,216 @@
+package stage
+
+import (
+	"bufio"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// A file is one that an attempt writes.
+type file struct {
+	*os.File
+	buf  *bufio.Writer
+	sum  hash.Hash // nil: nobody wants the digest
+	size int64
+}
+
+// create creates a file, and its directory. The file must not exist.
+func create(path string) (*file, error) {
+	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
+		return nil, err
+	}
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+	if err != nil {
+		return nil, err
+	}
+	return &file{File: f, buf: bufio.NewWriterSize(f, 256<<10)}, nil
+}
+
+func (f *file) Write(p []byte) (int, error) {
+	f.size += int64(len(p))
+	if f.sum != nil {
+		f.sum.Write(p)
+	}
+	return f.buf.Write(p)
+}
+
+// close makes sure that the file is on the disk.
+func (f *file) close() error {
+	err := f.buf.Flush()
+	if err == nil {
+		err = f.Sync()
+	}
+	return errors.Join(err, f.Close())
+}
+
+// An attempt is one of a task, which names the files that it writes.
+type attempt struct {
+	j     *Job
+	stage string
+	n     int
+	name  string
+}
+
+func (j *Job) begin(stage string, n int) *attempt { return &attempt{j, stage, n, j.attempt()} }
+
+// path returns a path in the output directory, with slashes.
+func (a *attempt) path(dir, ext string) string {
+	return fmt.Sprintf("%s/%05d-%s%s", dir, a.n, a.name, ext)
+}
+
+// create creates a file of the attempt, beside its report.
+func (a *attempt) create(ext string) (*file, string, error) { return a.createIn(work+"/"+a.stage, ext) }
+
+func (a *attempt) createIn(dir, ext string) (*file, string, error) {
+	name := a.path(dir, ext)
+	f, err := create(a.j.path(name))
+	return f, name, err
+}
+
+// report tells that the attempt is finished, and what it did.
+func (a *attempt) report(v any) error {
+	return writeJSON(a.j.path(a.path(work+"/"+a.stage, reportExt)), v)
+}
+
+const reportExt = ".json"
+
+// path returns the path of a file in the output directory.
+func (j *Job) path(name string) string { return filepath.Join(j.out, filepath.FromSlash(name)) }
+
+// written closes a file that was written.
+func (f *file) written(name string, err error) (File, error) {
+	return f.so(name), errors.Join(err, f.close())
+}
+
+// so returns what a report has of the file.
+func (f *file) so(name string) File {
+	w := File{Name: name, Size: f.size}
+	if f.sum != nil {
+		w.SHA256 = hex.EncodeToString(f.sum.Sum(nil))
+	}
+	return w
+}
+
+// digested has the file be digested.
+func (f *file) digested() *file {
+	f.sum = sha256.New()
+	return f
+}
+
+// A reported is what an attempt told.
+type reported interface {
+	files() []File
+	digest() string // of the content: the same for all attempts of a task
+}
+
+// MissingError tells of tasks that have no finished attempt.
+type MissingError struct {
+	Stage string
+	Tasks []int // some of them, at least one
+	More  int
+}
+
+func (e *MissingError) Error() string {
+	var list []string
+	for _, n := range e.Tasks {
+		list = append(list, strconv.Itoa(n))
+	}
+	more := ""
+	if e.More > 0 {
+		more = fmt.Sprintf(" and %d more", e.More)
+	}
+	return fmt.Sprintf("no attempt of the task %s %s%s is finished and has all its files: do it again", e.Stage, strings.Join(list, ", "), more)
+}
+
+// accepted returns, for each task of a stage, what a finished attempt told: of these tasks all must have
+// one.
+func accepted[T reported](j *Job, stage string, tasks []int) (map[int]T, error) {
+	entries, err := os.ReadDir(j.path(work + "/" + stage))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	attempts := map[int][]string{}
+	for _, entry := range entries { // in the order of their names
+		number, _, _ := strings.Cut(entry.Name(), "-")
+		if n, err := strconv.Atoi(number); err == nil && strings.HasSuffix(entry.Name(), reportExt) {
+			attempts[n] = append(attempts[n], entry.Name())
+		}
+	}
+	found := map[int]T{}
+	missing := MissingError{Stage: stage}
+	for _, n := range tasks {
+		for _, name := range attempts[n] {
+			told, err := readReport[T](j, work+"/"+stage+"/"+name)
+			if err != nil {
+				return nil, err
+			}
+			if !j.complete(told.files()) {
+				continue
+			}
+			if before, ok := found[n]; !ok {
+				found[n] = told
+			} else if before.digest() != told.digest() {
+				return nil, fmt.Errorf("two attempts of the task %s %d differ: an input has changed meanwhile, or a machine is broken. Begin anew with bulk stage plan", stage, n)
+			}
+		}
+		if _, ok := found[n]; !ok {
+			if len(missing.Tasks) < 10 {
+				missing.Tasks = append(missing.Tasks, n)
+			} else {
+				missing.More++
+			}
+		}
+	}
+	if len(missing.Tasks) > 0 {
+		return nil, &missing
+	}
+	return found, nil
+}
+
+func readReport[T any](j *Job, name string) (told T, err error) {
+	data, err := os.ReadFile(j.path(name))
+	if err == nil {
+		err = json.Unmarshal(data, &told)
+	}
+	if err != nil {
+		err = fmt.Errorf("%s: %w", name, err)
+	}
+	return told, err
+}
+
+// complete reports whether all files are as long as they were written.
+func (j *Job) complete(files []File) bool {
+	return !slices.ContainsFunc(files, func(f File) bool {
+		info, err := os.Stat(j.path(f.Name))
+		return err != nil || info.Size() != f.Size
+	})
+}
+
+// upTo returns the numbers from 0 to below n.
+func upTo(n int) []int {
+	list := make([]int, n)
+	for i := range list {
+		list[i] = i
+	}
+	return list
+}
+
+// inOrder returns the values by ascending number.
+func inOrder[T any](of map[int]T) []T {
+	var list []T
+	for _, n := range slices.Sorted(maps.Keys(of)) {
+		list = append(list, of[n])
+	}
+	return list
+}

@@ -1,0 +1,148 @@
+package stage
+
+import (
+	"bufio"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync/atomic"
+
+	"github.com/linkforge/bulk/pipeline/extsort"
+	"github.com/linkforge/bulk/pipeline/intake"
+	"github.com/linkforge/bulk/pipeline/manifest"
+	"github.com/linkforge/bulk/pipeline/source"
+	"github.com/zeebo/xxh3"
+)
+
+// mapped is what an attempt of Map tells.
+type mapped struct {
+	Input     manifest.Input   `json:"input"`
+	Reasons   map[string]int64 `json:"reasons"` // rejects by reason
+	Rewritten int64            `json:"rewritten"`
+	Rows      File             `json:"rows"` // see exchange
+	Rejects   File             `json:"rejects"`
+	Digest    string           `json:"digest"`
+}
+
+func (m mapped) files() []File  { return []File{m.Rows, m.Rejects} }
+func (m mapped) digest() string { return m.Input.SHA256 + m.Digest }
+
+// Map reads an input, which is known by its number.
+func (j *Job) Map(ctx context.Context, n int) (err error) {
+	if err := checkTask("map", n, j.Inputs()); err != nil {
+		return err
+	}
+	rows, err := j.read(ctx, n, string(j.run.Inputs[n].Name), 0, j.plan.Reading.options())
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, rows.Inputs.Close(), rows.Close()) }()
+	a, told := j.begin("map", n), mapped{Reasons: rows.Reasons, Rewritten: rows.Rewritten}
+	f, name, err := a.create(".rows")
+	if err != nil {
+		return err
+	}
+	x := newExchange(f, j.Shards())
+	err = j.writeShards(ctx, x, rows)
+	if err == nil {
+		told.Digest, err = x.finish()
+	}
+	if told.Rows, err = f.written(name, err); err != nil {
+		return err
+	}
+	rejects, sum, err := a.writeRejects(ctx, rows.Rejects)
+	if err != nil {
+		return err
+	}
+	told.Rejects, told.Digest = rejects, told.Digest+sum
+	told.Input = rows.Manifest()[n]
+	return a.report(told)
+}
+
+// read reads input n from a path: all of it, or the first records.
+func (j *Job) read(ctx context.Context, n int, path string, limit int64, opts source.Options) (*intake.Rows, error) {
+	in, err := intake.Describe(j.run.Inputs)
+	if err != nil {
+		return nil, err
+	}
+	opts.TempDir = j.opts.TempDir
+	if err := in.OpenOne(ctx, n, path, opts); err != nil {
+		return nil, err
+	}
+	rows, err := intake.Read(ctx, in, intake.Config{
+		Judge: j.terms.Judge(j.run.AsOf), Codes: j.coder.Order.Maker, Retries: j.coder.MaxRetries,
+		Workspace: []byte(j.terms.Workspace), Limit: limit, Workers: j.opts.Workers,
+		Records: j.sorter(recordMemory), Rejects: j.sorter(rejectMemory), Claims: extsort.Config{},
+		Room:  func(int64) error { return nil },
+		Bytes: new(atomic.Int64), Read: new(atomic.Int64), Rejected: new(atomic.Int64),
+	})
+	if err != nil {
+		return nil, errors.Join(err, in.Close(), rows.Close())
+	}
+	return rows, nil
+}
+
+// sorter returns the configuration of a sorter, all but its order.
+func (j *Job) sorter(memory int64) extsort.Config {
+	return extsort.Config{Memory: memory, Loads: j.opts.Workers + 3, TempDir: j.opts.TempDir}
+}
+
+// writeShards writes the records to the stretches of their shards.
+func (j *Job) writeShards(ctx context.Context, x *exchange, rows *intake.Rows) error {
+	borders, at := j.plan.Borders, rows.Records.Cursor(ctx, 1)
+	defer at.Close()
+	for at.Next() {
+		workspace, key, rec := rows.Workspaces.Name(at.Group()), at.Key(), at.Record()
+		for s := x.shard(); s < len(borders) && borders[s].compare(&rows.Order, workspace, key, rec) <= 0; s++ {
+			x.next()
+		}
+		if err := x.add(workspace, key, rec); err != nil {
+			return err
+		}
+	}
+	return at.Err()
+}
+
+// writeRejects writes rejects, and returns the digest of their content.
+func (a *attempt) writeRejects(ctx context.Context, rejects *extsort.Sorter) (w File, digest string, err error) {
+	f, name, err := a.create(".rejects")
+	if err != nil {
+		return w, "", err
+	}
+	r := &rejectFile{file: f, sum: xxh3.New()}
+	at := rejects.Cursor(ctx, 1)
+	defer at.Close()
+	for err == nil && at.Next() {
+		err = r.add(at.Key(), at.Record())
+	}
+	w, err = f.written(name, errors.Join(err, at.Err()))
+	return w, fmt.Sprintf("%016x", r.sum.Sum64()), err
+}
+
+// loadRejects puts the rejects of a file into a sorter.
+func (j *Job) loadRejects(f File, to *extsort.Writer) error {
+	h, err := os.Open(j.path(f.Name))
+	if err != nil {
+		return err
+	}
+	defer h.Close()
+	r := bufio.NewReaderSize(h, 256<<10)
+	var key [8]byte
+	for {
+		if _, err := io.ReadFull(r, key[:]); err == io.EOF {
+			return to.Err()
+		} else if err != nil {
+			return fmt.Errorf("%s: %w", f.Name, err)
+		}
+		length, err := binary.ReadUvarint(r)
+		if err == nil {
+			_, err = io.ReadFull(r, to.Reserve(0, binary.LittleEndian.Uint64(key[:]), int(length)))
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", f.Name, err)
+		}
+	}
+}

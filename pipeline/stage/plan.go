@@ -1,0 +1,69 @@
+package stage
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"path/filepath"
+	"strings"
+
+	"github.com/linkforge/bulk/pipeline/manifest"
+)
+
+// Make plans a run, before it has begun, as the manifest describes it: it samples the inputs, and writes
+// the plan and the tasks of Map and Reduce into the output directory, which it makes. A shard has about so
+// many rows.
+func Make(ctx context.Context, out string, run *manifest.Manifest, reading Reading, rows int64, opts Options) (*Job, error) {
+	var buf bytes.Buffer
+	if err := manifest.Write(&buf, run); err != nil {
+		return nil, err
+	}
+	j := &Job{out: out, opts: opts, plan: Plan{Run: json.RawMessage(buf.Bytes()), Reading: reading}}
+	if err := j.prepare(); err != nil {
+		return nil, err
+	}
+	var err error
+	if j.plan.Borders, err = j.sample(ctx, rows); err != nil {
+		return nil, err
+	}
+	for stage, tasks := range map[string]int{"map": j.Inputs(), "reduce": j.Shards()} {
+		var lines []string
+		for n := range tasks {
+			lines = append(lines, j.task(stage, n))
+		}
+		if err := j.writeTasks(stage, lines); err != nil {
+			return nil, err
+		}
+	}
+	return j, writeJSON(filepath.Join(out, work, planName), &j.plan)
+}
+
+// task returns the command of a task.
+func (j *Job) task(stage string, n int) string {
+	return fmt.Sprintf("bulk stage %s %s %d", stage, shellText(j.out), n)
+}
+
+// writeTasks writes the commands of a stage, a line each.
+func (j *Job) writeTasks(stage string, lines []string) error {
+	return writeWhole(j.TasksOf(stage), func(w io.Writer) error {
+		for _, line := range lines {
+			if _, err := fmt.Fprintln(w, line); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// TasksOf returns the path of the file with the tasks of a stage: map, reduce or apply.
+func (j *Job) TasksOf(stage string) string { return filepath.Join(j.out, work, stage+".tasks") }
+
+// shellText returns a text as a shell reads it.
+func shellText(text string) string {
+	if text != "" && strings.Trim(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._/-+=:@%") == "" {
+		return text
+	}
+	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
+}

@@ -1,0 +1,262 @@
+package stage
+
+import (
+	"context"
+	"errors"
+	"io"
+	"sync/atomic"
+
+	"github.com/linkforge/bulk/pipeline/assign"
+	"github.com/linkforge/bulk/pipeline/emit"
+	"github.com/linkforge/bulk/pipeline/extsort"
+	"github.com/linkforge/bulk/pipeline/intake"
+	"github.com/linkforge/bulk/pipeline/manifest"
+	"github.com/linkforge/bulk/pipeline/outcome"
+	"github.com/linkforge/bulk/pipeline/record"
+	"github.com/linkforge/bulk/pipeline/report"
+	"github.com/linkforge/bulk/pipeline/settle"
+)
+
+// A shard is its records, surveyed.
+type shard struct {
+	j       *Job
+	rows    *intake.Rows // with no rejects
+	settled *settle.Settlement
+	contest []assign.URL
+}
+
+// A part is what an attempt wrote of the mapping.
+type part struct {
+	File   File                    `json:"file"`
+	Rows   [outcome.Count]int64    `json:"rows"`  // by outcome
+	Lower  int64                   `json:"lower"` // rows of the collisions
+	Digest string                  `json:"row_digest"`
+	Merged *manifest.MergedDiffers `json:"merged_differs,omitempty"`
+}
+
+// load reads the records of a shard, and surveys them. The caller closes it.
+func (j *Job) load(ctx context.Context, n int) (s *shard, err error) {
+	maps, err := accepted[mapped](j, "map", upTo(j.Inputs()))
+	if err != nil {
+		return nil, err
+	}
+	names, coder := record.NewWorkspaces(), j.coder
+	cfg := j.sorter(recordMemory)
+	cfg.CompareGroups, cfg.Compare, cfg.Head = names.Compare, coder.Order.Compare, record.KeySize
+	s = &shard{j: j, rows: &intake.Rows{Inputs: j.inputs, Records: extsort.New(cfg), Rejects: extsort.NewByKey(j.sorter(rejectMemory)), Order: coder.Order, Workspaces: names}}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, s.close())
+		}
+	}()
+	w, ids := s.rows.Records.NewWriter(), names.NewCache()
+	for _, m := range inOrder(maps) {
+		var group uint32
+		err := j.readStretch(m.Rows, n, func(name []byte) { group = ids.ID(name) },
+			func(key uint64, rec []byte) { copy(w.Reserve(group, key, len(rec)), rec) })
+		if err = errors.Join(err, w.Err(), cancelled(ctx)); err != nil {
+			return s, err
+		}
+	}
+	names.Freeze()
+	if err := errors.Join(s.rows.Records.Finish(ctx), s.rows.Rejects.Finish(ctx)); err != nil {
+		return s, err
+	}
+	s.settled, s.contest, err = settle.Survey(ctx, s.rows.Records, names, nil, settle.Config{
+		Order: coder.Order, MaxRetries: coder.MaxRetries, Workers: j.opts.Workers, Settled: new(atomic.Int64),
+	})
+	return s, err
+}
+
+func (s *shard) close() error {
+	err := s.rows.Close()
+	if s.settled != nil {
+		err = errors.Join(err, s.settled.Close())
+	}
+	return err
+}
+
+// write writes the part of the mapping, and the collisions. The first rows may be of a URL that begins in a
+// shard before, with this record.
+func (s *shard) write(ctx context.Context, a *attempt, origin *record.Record, collisions io.Writer) (p part, err error) {
+	j, columns := s.j, report.ColumnsOf(s.j.terms, false, false)
+	opts := report.MappingOptions{BaseURL: j.terms.BaseURL, ExcelSafe: j.terms.ExcelSafe, Workers: j.opts.Workers, Columns: columns}
+	if j.terms.Carry {
+		opts.Carried = report.CarriedNames(columns.Names(), j.inputs.Carried)
+	}
+	f, name, err := a.createIn(parts, ".csv")
+	if err != nil {
+		return p, err
+	}
+	mapping, err := report.NewMapping(f.digested(), report.CSV, opts)
+	if err != nil {
+		return p, err
+	}
+	c := report.NewCollisions(collisions, j.terms.ExcelSafe, false)
+	w, err := emit.Sorted(ctx, s.rows, s.settled, mapping, c, nil, emit.Config{
+		Workers: j.opts.Workers, NoCarry: !j.terms.Carry, Columns: columns, AsOf: j.run.AsOf.Unix(), Profile: j.terms.URLs,
+		Origin: origin, Written: new(atomic.Int64),
+	})
+	if err == nil {
+		err = errors.Join(mapping.Close(), c.Close())
+	}
+	p.Rows, p.Lower, p.Digest, p.Merged = w.Rows, w.Collisions, w.Digest, w.Merged
+	p.File, err = f.written(name, err)
+	return p, err
+}
+
+// reduced is what an attempt of Reduce tells.
+type reduced struct {
+	Part      part  `json:"part"`      // as if each URL had its first code
+	Contested []url `json:"contested"` // URLs that want a code which another URL of the shard has or wants
+	First     *edge `json:"first"`     // nil: the shard has no rows
+	Last      *edge `json:"last"`
+	Holders   table `json:"holders"` // of first codes
+}
+
+func (r reduced) files() []File  { return []File{r.Part.File, r.Holders.File} }
+func (r reduced) digest() string { return r.Part.File.SHA256 }
+
+// A url is a canonical URL in a workspace.
+type url struct {
+	Workspace []byte `json:"workspace"`
+	Canonical []byte `json:"canonical"`
+}
+
+func (u *url) id() urlID { return urlID{string(u.Workspace), string(u.Canonical)} }
+
+type urlID struct{ workspace, canonical string }
+
+// An edge is the first or the last code of a shard, which may be that of rows of the shard before or after
+// it, too.
+type edge struct {
+	Workspace []byte   `json:"workspace"`
+	Code      string   `json:"code"` // the first one of its URLs
+	New       [][]byte `json:"new"`  // canonical URLs that no link has, in the order of the sort
+	URL       []byte   `json:"url"`  // the outermost one
+	Origin    origin   `json:"origin"`
+	All       bool     `json:"all"`    // all rows of the shard are of this code
+	Single    bool     `json:"single"` // all rows of the shard are of this URL
+}
+
+// An origin is what the rows of a URL in later shards need of its first row.
+type origin struct {
+	Original []byte `json:"original"`
+	Source   int    `json:"source"`
+	Row      int64  `json:"row"`
+}
+
+func (o *origin) record() *record.Record {
+	return &record.Record{Original: o.Original, Place: record.Place{Source: o.Source, Row: o.Row, Offset: -1}}
+}
+
+// Reduce writes a shard, which is known by its number.
+func (j *Job) Reduce(ctx context.Context, n int) (err error) {
+	if err := checkTask("reduce", n, j.Shards()); err != nil {
+		return err
+	}
+	s, err := j.load(ctx, n)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.close()) }()
+	a := j.begin("reduce", n)
+	var told reduced
+	for i := range s.contest {
+		told.Contested = append(told.Contested, s.urlOf(&s.contest[i]))
+	}
+	if err := s.walk(ctx, a, &told); err != nil {
+		return err
+	}
+	if told.Part, err = s.write(ctx, a, nil, io.Discard); err != nil {
+		return err
+	}
+	return a.report(told)
+}
+
+func (s *shard) urlOf(u *assign.URL) url {
+	return url{s.rows.Workspaces.Name(u.Workspace), u.Canonical}
+}
+
+// walk visits the URLs in order: it writes who has the first codes, and notes the edges.
+func (s *shard) walk(ctx context.Context, a *attempt, told *reduced) error {
+	f, name, err := a.create(".holders")
+	if err != nil {
+		return err
+	}
+	h := &holders{file: f}
+	e := edges{s: s, contested: map[urlID]bool{}, told: told}
+	for i := range told.Contested {
+		e.contested[told.Contested[i].id()] = true
+	}
+	err = s.rows.Records.InOrder(ctx, 1, func(i int, b *extsort.Bucket) error {
+		defer b.Release()
+		for first := range b.Runs(record.KeySize) {
+			if first == 0 && s.settled.Continues(i) {
+				continue
+			}
+			rec := b.Record(first)
+			d := s.settled.Decide(i, first, b.Group(first), rec)
+			isNew := d.Outcome == outcome.Created
+			workspace, code := s.rows.Workspaces.Name(b.Group(first)), s.rows.Order.AppendFirst(nil, rec)
+			if contested := e.see(workspace, string(code), rec, isNew); isNew && !contested {
+				if err := h.add(workspace, b.Key(first), code, record.Canonical(rec)); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
+	e.end()
+	told.Holders, err = h.finish(name, err)
+	return err
+}
+
+// edges finds the first and the last code of a shard.
+type edges struct {
+	s         *shard
+	contested map[urlID]bool
+	told      *reduced
+	now       *edge // of the code in hand
+	slots     int   // before it
+	urls      int
+}
+
+// see takes the next URL, which has this record first, and reports whether it is contested.
+func (e *edges) see(workspace []byte, code string, rec []byte, isNew bool) (contested bool) {
+	if e.now == nil || e.now.Code != code || string(e.now.Workspace) != string(workspace) {
+		e.close()
+		e.now = &edge{Workspace: workspace, Code: code}
+	}
+	r := record.Decode(rec)
+	e.urls++
+	e.now.URL = append(e.now.URL[:0], r.Canonical...)
+	e.now.Origin = origin{append(e.now.Origin.Original[:0], r.Original...), r.Place.Source, r.Place.Row}
+	if isNew {
+		e.now.New = append(e.now.New, append([]byte(nil), r.Canonical...))
+		contested = e.contested[urlID{string(workspace), string(r.Canonical)}]
+	}
+	if e.told.First == nil {
+		e.told.First = &edge{Workspace: workspace, Code: code, URL: append([]byte(nil), r.Canonical...)}
+	}
+	return contested
+}
+
+// close ends the code in hand.
+func (e *edges) close() {
+	if e.now == nil {
+		return
+	}
+	if e.slots == 0 {
+		e.told.First.New = e.now.New
+	}
+	e.slots++
+}
+
+func (e *edges) end() {
+	e.close()
+	if e.told.Last = e.now; e.now == nil {
+		return
+	}
+	e.told.Last.All, e.told.Last.Single = e.slots == 1, e.urls == 1
+}

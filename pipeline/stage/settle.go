@@ -1,0 +1,353 @@
+package stage
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/linkforge/bulk/codegen"
+	"github.com/linkforge/bulk/pipeline/assign"
+	"github.com/linkforge/bulk/pipeline/record"
+	"github.com/linkforge/bulk/pipeline/settle"
+	"github.com/linkforge/bulk/sink"
+)
+
+// settled is what an attempt of Settle tells.
+type settled struct {
+	Amended []amended `json:"amended"` // shards, in order
+}
+
+// An amended shard is one of which Reduce wrote something else than is settled.
+type amended struct {
+	Shard int  `json:"shard"`
+	File  File `json:"file"` // see amendment
+}
+
+func (s settled) files() (files []File) {
+	for _, a := range s.Amended {
+		files = append(files, a.File)
+	}
+	return files
+}
+
+func (s settled) digest() string {
+	var shards []int
+	for _, a := range s.Amended {
+		shards = append(shards, a.Shard)
+	}
+	return fmt.Sprint(shards)
+}
+
+// An amendment is what is settled of a shard (settle.Amendment).
+type amendment struct {
+	Continues *origin    `json:"continues,omitempty"` // the URL of the first rows begins in a shard before; nil: it does not
+	Decisions []decision `json:"decisions"`
+	Lower     []lower    `json:"lower"`
+}
+
+// A decision is that about a URL.
+type decision struct {
+	url
+	Code   string `json:"code"`
+	Salt   int    `json:"salt"`
+	Reason string `json:"reason,omitempty"`
+	Detail string `json:"detail,omitempty"`
+}
+
+// A lower is the owner of a lower code of a link.
+type lower struct {
+	Workspace []byte `json:"workspace"`
+	Code      string `json:"code"`
+	Owner     []byte `json:"owner"` // nil: nobody known
+}
+
+// Settle settles the URLs of all shards that contest a code. It holds these in memory, and what the shards
+// have at their edges. It writes the amendments of shards, and the tasks of Apply.
+func (j *Job) Settle(ctx context.Context) error {
+	shards, err := accepted[reduced](j, "reduce", upTo(j.Shards()))
+	if err != nil {
+		return err
+	}
+	s := newSettling(j, inOrder(shards))
+	defer s.holders.close()
+	s.join()
+	s.number()
+	if err := s.decide(ctx); err != nil {
+		return err
+	}
+	return s.write(j.begin("settle", 0))
+}
+
+// settling is the state of Settle.
+type settling struct {
+	j         *Job
+	shards    []reduced
+	coder     settle.Coder
+	holders   lookup
+	urls      []url // that contest a code
+	at        map[urlID][]int
+	continues map[int]*origin // by shard
+	ids       map[string]uint32
+
+	claims []assign.Claim
+	known  map[urlID]bool // those of the claims
+	made   []settle.Decision
+	lower  map[assign.Slot][]byte
+}
+
+func newSettling(j *Job, shards []reduced) *settling {
+	s := &settling{j: j, shards: shards, coder: j.coder, holders: lookup{j: j}, at: map[urlID][]int{}, continues: map[int]*origin{}, ids: map[string]uint32{}, known: map[urlID]bool{}}
+	for n := range shards {
+		for i := range shards[n].Contested {
+			s.contest(shards[n].Contested[i], n)
+		}
+	}
+	return s
+}
+
+// contest notes that a URL contests a code, and has rows in a shard.
+func (s *settling) contest(u url, shard int) {
+	id := u.id()
+	if len(s.at[id]) == 0 {
+		s.urls = append(s.urls, u)
+	}
+	if !slices.Contains(s.at[id], shard) {
+		s.at[id] = append(s.at[id], shard)
+	}
+}
+
+// A stretch is URLs that no link has and that want one code, in shards that follow each other.
+type stretch struct {
+	urls   []url
+	shards []int // of each
+}
+
+// join finds the URLs and codes that go on in the next shard.
+func (s *settling) join() {
+	var open stretch
+	var before *reduced
+	for n := range s.shards {
+		now := &s.shards[n]
+		if now.First == nil {
+			continue
+		}
+		first := now.First
+		if before == nil || before.Last.Code != first.Code || string(before.Last.Workspace) != string(first.Workspace) {
+			s.close(&open)
+		} else if string(before.Last.URL) == string(first.URL) {
+			from := before.Last.Origin
+			if o := s.continues[s.last(n)]; o != nil && before.Last.Single {
+				from = *o
+			}
+			s.continues[n] = &from
+		}
+		open.add(first, n)
+		if !now.Last.All {
+			s.close(&open)
+			open.add(now.Last, n)
+		}
+		before = now
+	}
+	s.close(&open)
+}
+
+// last returns the last shard before one that has rows.
+func (s *settling) last(shard int) int {
+	for shard--; s.shards[shard].First == nil; {
+		shard--
+	}
+	return shard
+}
+
+func (t *stretch) add(e *edge, shard int) {
+	for _, canonical := range e.New {
+		t.urls, t.shards = append(t.urls, url{e.Workspace, canonical}), append(t.shards, shard)
+	}
+}
+
+// close has the URLs of a stretch contest their code if they are several, and empties it.
+func (s *settling) close(t *stretch) {
+	several := slices.ContainsFunc(t.urls, func(u url) bool { return u.id() != t.urls[0].id() })
+	for i, u := range t.urls {
+		if several || len(s.at[u.id()]) > 0 {
+			s.contest(u, t.shards[i])
+		}
+	}
+	*t = stretch{}
+}
+
+// number gives all workspaces that the contest may meet a number.
+func (s *settling) number() {
+	names := record.NewWorkspaces()
+	for _, u := range s.urls {
+		s.ids[string(u.Workspace)] = names.ID(string(u.Workspace))
+	}
+	names.Freeze()
+	s.coder.Names = names
+}
+
+// decide lets the URLs settle it.
+func (s *settling) decide(ctx context.Context) (err error) {
+	urls := make([]assign.URL, len(s.urls))
+	for i, u := range s.urls {
+		urls[i] = assign.URL{Workspace: s.ids[string(u.Workspace)], Canonical: u.Canonical}
+		s.known[u.id()] = true
+	}
+	if s.claims, err = s.coder.Settle(ctx, urls, s); err != nil {
+		return err
+	}
+	for i := range s.claims {
+		s.made = append(s.made, s.coder.Decision(&s.claims[i]))
+	}
+	s.lower, err = s.coder.LowerOwners(ctx, slices.Values(s.made), s)
+	return err
+}
+
+// Holders implements assign.Holders.
+func (s *settling) Holders(ctx context.Context, slots []assign.Slot, report func(int, assign.Holder)) error {
+	return s.find(ctx, slots, func(i, shard int, canonical []byte) {
+		u := url{s.coder.Names.Name(slots[i].Workspace), canonical}
+		if id := u.id(); !s.known[id] {
+			s.known[id], s.at[id] = true, append(s.at[id], shard)
+			report(i, assign.Holder{Canonical: canonical})
+		}
+	})
+}
+
+// Stored implements settle.Owners.
+func (s *settling) Stored(context.Context, []assign.Slot, func(i int, canonical []byte)) error {
+	return nil
+}
+
+// Uncontested implements settle.Owners.
+func (s *settling) Uncontested(ctx context.Context, slots []assign.Slot, known func(i int) bool, visit func(i int, canonical []byte)) error {
+	var ask []assign.Slot
+	var of []int
+	for i, slot := range slots {
+		if !known(i) {
+			ask, of = append(ask, slot), append(of, i)
+		}
+	}
+	return s.find(ctx, ask, func(i, _ int, canonical []byte) {
+		if u := (url{s.coder.Names.Name(ask[i].Workspace), canonical}); !s.known[u.id()] {
+			visit(of[i], canonical)
+		}
+	})
+}
+
+// find visits those of the slots, by index, that a URL has as its first code, and in which shard it has
+// rows. Slots are asked for in the order of the shards.
+func (s *settling) find(ctx context.Context, slots []assign.Slot, visit func(i, shard int, canonical []byte)) error {
+	for _, i := range s.slotOrder(slots) {
+		if err := cancelled(ctx); err != nil {
+			return err
+		}
+		workspace, code := s.coder.Names.Name(slots[i].Workspace), slots[i].Code
+		key := s.coder.Order.KeyOf([]byte(code))
+		first, last := s.j.span(workspace, key)
+		for n := first; n <= last; n++ {
+			canonical, err := s.holders.find(&s.shards[n].Holders, workspace, key, code)
+			if err != nil {
+				return err
+			}
+			if canonical != nil {
+				visit(i, n, canonical)
+				break
+			}
+		}
+	}
+	return nil
+}
+
+// slotOrder returns the indices of the slots in the order of the sort.
+func (s *settling) slotOrder(slots []assign.Slot) []int {
+	order := upTo(len(slots))
+	slices.SortFunc(order, func(i, j int) int {
+		return settle.CompareSlots(s.coder.Names, &slots[i], &slots[j])
+	})
+	return order
+}
+
+// write writes the amendments of all shards that need one.
+func (s *settling) write(a *attempt) error {
+	of := s.amendments()
+	var told settled
+	var tasks []string
+	for n := range s.shards {
+		if of[n] == nil {
+			continue
+		}
+		name := fmt.Sprintf("%s/settle/%s-%05d.amendment", work, a.name, n)
+		f, err := create(s.j.path(name))
+		if err != nil {
+			return err
+		}
+		w, err := f.written(name, encode(f, of[n]))
+		if err != nil {
+			return err
+		}
+		told.Amended, tasks = append(told.Amended, amended{n, w}), append(tasks, s.j.task("apply", n))
+	}
+	if err := s.j.writeTasks("apply", tasks); err != nil {
+		return err
+	}
+	return a.report(told)
+}
+
+// amendments returns those of the shards.
+func (s *settling) amendments() map[int]*amendment {
+	of := map[int]*amendment{}
+	at := func(n int) *amendment {
+		if of[n] == nil {
+			of[n] = &amendment{}
+		}
+		return of[n]
+	}
+	for n, o := range s.continues {
+		at(n).Continues = o
+	}
+	for i := range s.claims {
+		d, u := &s.made[i], url{s.coder.Names.Name(s.claims[i].Workspace), s.claims[i].Canonical}
+		if d.Salt == 0 {
+			continue
+		}
+		for _, n := range s.through(u) {
+			a := at(n)
+			a.Decisions = append(a.Decisions, decision{u, d.Code, d.Salt, d.Reason, d.Detail})
+			for l := range s.coder.LowerCodes(d) {
+				a.Lower = append(a.Lower, lower{u.Workspace, l.Code, s.lower[assign.Slot{Workspace: s.claims[i].Workspace, Code: l.Code}]})
+			}
+		}
+	}
+	return of
+}
+
+// through returns the shards that have rows of a URL.
+func (s *settling) through(u url) []int {
+	shards := slices.Clone(s.at[u.id()])
+	for n := slices.Max(shards) + 1; n < len(s.shards); n++ {
+		if s.shards[n].First == nil {
+			continue
+		}
+		before := s.shards[s.last(n)].Last
+		if s.continues[n] == nil || string(before.URL) != string(u.Canonical) || string(before.Workspace) != string(u.Workspace) {
+			break
+		}
+		shards = append(shards, n)
+	}
+	return shards
+}
+
+// local returns an amendment as the settlement of a shard takes it.
+func (a *amendment) local(names *record.Workspaces) *settle.Amendment {
+	made := &settle.Amendment{Continues: a.Continues != nil, Decisions: map[sink.Key]settle.Decision{}, Lower: map[assign.Slot][]byte{}}
+	for _, d := range a.Decisions {
+		u := assign.URL{Workspace: names.ID(string(d.Workspace)), Canonical: d.Canonical}
+		key := codegen.Sum(codegen.AppendInput(nil, d.Canonical, d.Workspace, 0)).Key()
+		made.Decisions[key] = settle.Decision{URL: u, Code: d.Code, Salt: d.Salt, Reason: d.Reason, Detail: d.Detail}
+	}
+	for _, l := range a.Lower {
+		made.Lower[assign.Slot{Workspace: names.ID(string(l.Workspace)), Code: l.Code}] = l.Owner
+	}
+	return made
+}

@@ -1,0 +1,310 @@
+package stage_test
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/linkforge/bulk/codegen"
+	"github.com/linkforge/bulk/pipeline"
+	"github.com/linkforge/bulk/pipeline/manifest"
+	"github.com/linkforge/bulk/pipeline/stage"
+	"pgregory.net/rapid"
+)
+
+func must(t rapid.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func read(t rapid.TB, path ...string) []byte {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(path...))
+	must(t, err)
+	return data
+}
+
+// A set is inputs and what is done with them.
+type set struct {
+	cfg  pipeline.Config
+	rows int64 // of a shard
+}
+
+// open opens the plan of a set.
+func (s *set) open(t rapid.TB) *stage.Job {
+	t.Helper()
+	j, err := stage.Open(s.cfg.Out, stage.Options{Version: s.cfg.Version, Secret: s.cfg.Scheme.Secret, Workers: 2})
+	must(t, err)
+	return j
+}
+
+// do does all tasks but Commit, each as the given function has it.
+func (s *set) do(t rapid.TB, each func(stage string, n int, task func(j *stage.Job) error)) {
+	t.Helper()
+	ctx := context.Background()
+	plan, err := pipeline.PlanStages(ctx, s.cfg, s.rows)
+	must(t, err)
+	for n := range plan.Inputs() {
+		each("map", n, func(j *stage.Job) error { return j.Map(ctx, n) })
+	}
+	for n := range plan.Shards() {
+		each("reduce", n, func(j *stage.Job) error { return j.Reduce(ctx, n) })
+	}
+	each("settle", 0, func(j *stage.Job) error { return j.Settle(ctx) })
+	tasks := strings.Fields(string(read(t, plan.TasksOf("apply"))))
+	for i := 4; i < len(tasks); i += 5 { // bulk stage apply OUT N
+		var n int
+		_, err := fmt.Sscan(tasks[i], &n)
+		must(t, err)
+		each("apply", n, func(j *stage.Job) error { return j.Apply(ctx, n) })
+	}
+}
+
+// compare compares the output of the stages with that of a run.
+func (s *set) compare(t rapid.TB, run string) {
+	t.Helper()
+	out := s.cfg.Out
+	m, _, err := manifest.ReadDir(out)
+	must(t, err)
+	want, _, err := manifest.ReadDir(run)
+	must(t, err)
+	var mapping []byte
+	for i, f := range m.Files {
+		if !strings.HasPrefix(f.Name, "mapping/") {
+			continue
+		}
+		part := read(t, out, f.Name)
+		header := bytes.IndexByte(part, '\n') + 1
+		if i > 0 {
+			part = part[header:]
+		}
+		mapping = append(mapping, part...)
+		sum, err := manifest.FileSHA256(context.Background(), filepath.Join(out, f.Name))
+		must(t, err)
+		if sum != f.SHA256 {
+			t.Errorf("%s has another digest than the manifest says", f.Name)
+		}
+	}
+	for name, got := range map[string][]byte{"mapping.csv": mapping, "rejects.csv": read(t, out, "rejects.csv"), "collisions.csv": read(t, out, "collisions.csv")} {
+		if want := read(t, run, name); !bytes.Equal(got, want) {
+			t.Errorf("%s of %d bytes is not that of the run, of %d bytes:\n%s", name, len(got), len(want), difference(got, want))
+		}
+	}
+	if m.RowDigest != want.Files[0].RowDigest {
+		t.Errorf("row digest %s, want %s", m.RowDigest, want.Files[0].RowDigest)
+	}
+	sameButFiles(t, m, want)
+}
+
+// sameButFiles compares what manifests say of all but their files.
+func sameButFiles(t rapid.TB, got, want *manifest.Manifest) {
+	t.Helper()
+	var texts [2]bytes.Buffer
+	for i, m := range []*manifest.Manifest{got, want} {
+		rest := *m
+		rest.Files, rest.RowDigest = nil, ""
+		must(t, manifest.Write(&texts[i], &rest))
+	}
+	if got, want := texts[0].String(), texts[1].String(); got != want {
+		t.Errorf("manifest: %s", difference([]byte(got), []byte(want)))
+	}
+}
+
+// difference shows the first line that differs.
+func difference(got, want []byte) string {
+	g, w := bytes.SplitAfter(got, []byte("\n")), bytes.SplitAfter(want, []byte("\n"))
+	for i := range g {
+		if i >= len(w) || !bytes.Equal(g[i], w[i]) {
+			return fmt.Sprintf("line %d: %q, want %q", i+1, g[i:min(i+1, len(g))], w[min(i, len(w)):min(i+1, len(w))])
+		}
+	}
+	return "lines are missing at the end"
+}
+
+// tempDir returns a new directory.
+func tempDir(t rapid.TB) string {
+	dir, err := os.MkdirTemp("", "bulk-stage-*")
+	must(t, err)
+	t.(interface{ Cleanup(func()) }).Cleanup(func() { _ = os.RemoveAll(dir) })
+	return dir
+}
+
+var secret = codegen.NewSecret([]byte("a secret of sixteen bytes"))
+
+// small plans a set of one small input.
+func small(t *testing.T) *set {
+	dir := t.TempDir()
+	name := filepath.Join(dir, "in.csv")
+	var b strings.Builder
+	b.WriteString("url\n")
+	for n := range 100 {
+		fmt.Fprintf(&b, "https://e.example/%d\n", n)
+	}
+	must(t, os.WriteFile(name, []byte(b.String()), 0o666))
+	s := &set{rows: 30}
+	s.cfg.Inputs, s.cfg.Workspace, s.cfg.Version, s.cfg.Out = []string{name}, "demo", "test", filepath.Join(dir, "out")
+	_, err := pipeline.PlanStages(context.Background(), s.cfg, s.rows)
+	must(t, err)
+	return s
+}
+
+// draw returns a random set: few URLs many times, so that rows of one URL and URLs of one code meet at
+// the borders of shards.
+func draw(t *rapid.T, dir string) set {
+	seed := rapid.Uint64().Draw(t, "seed")
+	rnd := rand.New(rand.NewPCG(seed, 1))
+	inputs, workspaces := rapid.IntRange(1, 3).Draw(t, "inputs"), rapid.SampledFrom([]string{"", "a", "abc"}).Draw(t, "workspaces")
+	rows, urls := rapid.SampledFrom([]int{0, 1, 30, 60, 200}).Draw(t, "rows"), rapid.SampledFrom([]int{1, 5, 300, 0, 0, 0}).Draw(t, "urls")
+	hot := rapid.SampledFrom([]int{0, 0, 2, 10}).Draw(t, "hot")
+	s := set{rows: int64(rapid.SampledFrom([]int{3, 20, 100}).Draw(t, "shard"))}
+	s.cfg.CodeLength = rapid.SampledFrom([]int{3, 3, 10, 12}).Draw(t, "length")
+	s.cfg.Scheme.Name = rapid.SampledFrom([]string{"sha256-base58", "sha256-base32", "keyed-base62", "keyed-base32"}).Draw(t, "scheme")
+	if strings.HasPrefix(s.cfg.Scheme.Name, "keyed") {
+		s.cfg.Scheme.Secret = secret
+		s.cfg.CodeLength = max(s.cfg.CodeLength, 4)
+	}
+	few := rivals(t, &s.cfg, cmp.Or(workspaces, "demo")[:1])
+	for i := range inputs {
+		text := rapid.Bool().Draw(t, "text")
+		var b strings.Builder
+		if !text {
+			b.WriteString("note,url,team\n")
+		}
+		for range rows {
+			n := 0
+			if urls > 0 {
+				n = rnd.IntN(urls)
+			} else {
+				n = few[rnd.IntN(len(few))]
+			}
+			if hot > 0 && rnd.IntN(hot) == 0 {
+				n = 0
+			}
+			u := fmt.Sprintf("https://e.example/%d", n)
+			switch rnd.IntN(12) {
+			case 0:
+				u = strings.ToUpper(u[:19]) + u[19:]
+			case 1:
+				u += "#top"
+			case 2:
+				u = "ftp://x"
+			}
+			team := ""
+			if workspaces != "" {
+				team = workspaces[rnd.IntN(len(workspaces)):][:1]
+			}
+			switch {
+			case text:
+				fmt.Fprintln(&b, u)
+			case rnd.IntN(50) == 0:
+				fmt.Fprintln(&b, "\"broken", u)
+			default:
+				fmt.Fprintf(&b, "n%d,%s,%s\n", rnd.IntN(3), u, team)
+			}
+		}
+		name := filepath.Join(dir, fmt.Sprintf("in-%d.csv", i))
+		if text {
+			name = filepath.Join(dir, fmt.Sprintf("in-%d.txt", i))
+		}
+		must(t, os.WriteFile(name, []byte(b.String()), 0o666))
+		s.cfg.Inputs = append(s.cfg.Inputs, name)
+	}
+	s.cfg.Workspace = "demo"
+	if workspaces != "" && !slices.ContainsFunc(s.cfg.Inputs, func(name string) bool { return strings.HasSuffix(name, ".txt") }) {
+		s.cfg.Source.WorkspaceColumn = "team"
+	}
+	s.cfg.MaxRetries = rapid.SampledFrom([]int{0, 1, 2, pipeline.NoRetries}).Draw(t, "retries")
+	s.cfg.NoCarry, s.cfg.ExcelSafe = rapid.Bool().Draw(t, "no carry"), rapid.Bool().Draw(t, "excel safe")
+	s.cfg.AllowEmpty, s.cfg.Version, s.cfg.Workers, s.cfg.Out = true, "test", 2, filepath.Join(dir, "out")
+	return s
+}
+
+// rivals returns numbers of URLs that want codes of each other, as far as codes are short.
+func rivals(t rapid.TB, cfg *pipeline.Config, workspace string) []int {
+	if workspace == "d" {
+		workspace = "demo"
+	}
+	maker, _, err := cfg.Scheme.Make(cfg.CodeLength)
+	must(t, err)
+	codeOf := func(n, salt int) string {
+		u := fmt.Appendf(nil, "https://e.example/%d", n)
+		input := codegen.AppendInput(nil, u, []byte(workspace), salt)
+		h := codegen.Sum(input)
+		if salt == 0 {
+			h, _ = maker.First(h, u, []byte(workspace), nil, 0)
+		} else {
+			h = maker.Sum(input)
+		}
+		return string(maker.AppendCode(nil, h))
+	}
+	first := map[string]int{}
+	var few, losers []int
+	for n := range 6000 {
+		code := codeOf(n, 0)
+		if other, ok := first[code]; !ok {
+			first[code] = n
+		} else if losers = append(losers, n); len(few) < 12 {
+			few = append(few, other, n)
+		}
+	}
+	for _, n := range losers { // which turn a URL away that nobody contested
+		if third, ok := first[codeOf(n, 1)]; ok && len(few) < 20 {
+			few = append(few, first[codeOf(n, 0)], n, third, third)
+		}
+	}
+	return append(few, 0)
+}
+
+// runOnce does the same with Run; false: it may store nothing.
+func (s *set) runOnce(t rapid.TB, job *stage.Job) (dir string, ok bool) {
+	t.Helper()
+	cfg := s.cfg
+	cfg.Out = s.cfg.Out + "-run"
+	cfg.AsOf = job.AsOf()
+	result, err := pipeline.Run(context.Background(), cfg)
+	if errors.As(err, new(*pipeline.TooManyRejectsError)) {
+		return result.Out, false
+	}
+	must(t, err)
+	return cfg.Out, true
+}
+
+// Whatever the inputs, the stages write what a run writes.
+func TestSameAsRun(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := draw(t, tempDir(t))
+		s.do(t, func(_ string, _ int, task func(j *stage.Job) error) { must(t, task(s.open(t))) })
+		s.commitAndCompare(t)
+	})
+}
+
+func (s *set) commitAndCompare(t rapid.TB) {
+	t.Helper()
+	job := s.open(t)
+	_, err := pipeline.CommitStages(context.Background(), job)
+	run, ok := s.runOnce(t, job)
+	if refused, is := errors.AsType[*pipeline.TooManyRejectsError](err); is {
+		if ok {
+			t.Fatal("refused, unlike the run:", err)
+		}
+		if got, want := read(t, refused.Out, "rejects.csv"), read(t, run, "rejects.csv"); !bytes.Equal(got, want) {
+			t.Error("rejects.csv:", difference(got, want))
+		}
+		return
+	}
+	must(t, err)
+	if !ok {
+		t.Fatal("the run was refused, and the stages were not")
+	}
+	s.compare(t, run)
+}

@@ -1,0 +1,125 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/linkforge/bulk/pipeline/hygiene"
+	"github.com/linkforge/bulk/pipeline/intake"
+	"github.com/linkforge/bulk/pipeline/legacy"
+	"github.com/linkforge/bulk/pipeline/outdir"
+	"github.com/linkforge/bulk/pipeline/report"
+	"github.com/linkforge/bulk/pipeline/stage"
+)
+
+// PlanStages plans a run that is done in tasks (package stage), with shards of about so many rows, and no
+// store. It refuses what only Run can do.
+func PlanStages(ctx context.Context, cfg Config, rows int64) (*stage.Job, error) {
+	cfg, err := cfg.withDefaults()
+	if err == nil {
+		err = cfg.staged()
+	}
+	if err != nil {
+		return nil, err
+	}
+	cfg.Out = filepath.Clean(cfg.Out)
+	if _, err := os.Stat(filepath.Join(cfg.Out, "stage")); err == nil {
+		return nil, fmt.Errorf("output directory %s: it %w", cfg.Out, errPlanned)
+	}
+	if err := outdir.Look(cfg.Out, outdir.ClaimOptions{FS: cfg.fs}); err != nil {
+		return nil, err
+	}
+	names, err := nameInputs(&cfg)
+	if err != nil {
+		return nil, err
+	}
+	j := newJob(&cfg)
+	inputs, err := j.open(ctx, names)
+	if err != nil {
+		return nil, err
+	}
+	m := describe(&cfg, inputs)
+	m.AsOf = asOf(&cfg, j.meter.started)
+	if err := errors.Join(stagedInputs(inputs), inputs.Close()); err != nil {
+		return nil, err
+	}
+	return stage.Make(ctx, cfg.Out, m, stage.ReadingOf(&cfg.Source), rows, cfg.stageOptions())
+}
+
+var errPlanned = fmt.Errorf("%w, or a plan of bulk stage: give another with Config.Out", outdir.ErrExists)
+
+func (c *Config) stageOptions() stage.Options {
+	return stage.Options{Version: c.Version, Secret: c.Scheme.Secret, Workers: c.Workers, TempDir: c.TempDir}
+}
+
+// staged refuses what only Run can do.
+func (c *Config) staged() error {
+	var problems []error
+	complain := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
+	for _, f := range []struct {
+		field string
+		given bool
+	}{
+		{"Legacy", c.Legacy != legacy.Off},
+		{"Rules", c.Rules != nil},
+		{"Campaign", c.Campaign != nil},
+		{"Attrs", c.Attrs != "" && c.Legacy == legacy.Off},
+		{"KeepCreated", c.KeepCreated},
+		{"Domains", c.Domains != legacy.DomainsOff},
+		{"ShortDomains", len(c.ShortDomains) > 0},
+		{"Hygiene", c.Hygiene != nil && *c.Hygiene != hygiene.Defaults()},
+		{"Source.Map", len(c.Source.Map) > 0},
+		{"Source.Profile", c.Source.Profile != "" && c.Source.Profile != "auto"},
+		{"Scheme.Name " + c.Scheme.Name, c.Scheme.counts()},
+		{"Scheme.Words", c.Scheme.Words != nil},
+		{"ReportFormat " + string(c.ReportFormat), c.ReportFormat != report.CSV},
+		{"ReportOrder " + string(c.ReportOrder), c.ReportOrder != report.SortOrder},
+		{"Limit", c.Limit > 0},
+		{"Store", c.Store != nil},
+		{"Overwrite", c.Overwrite},
+	} {
+		if f.given {
+			complain("Config.%s cannot be used in stages: give it to a run on one machine", f.field)
+		}
+	}
+	if err := errors.Join(problems...); err != nil {
+		return &UsageError{err}
+	}
+	return nil
+}
+
+// stagedInputs refuses inputs that no task can read by itself.
+func stagedInputs(inputs *intake.Inputs) error {
+	var problems []error
+	for _, in := range inputs.List {
+		if in.Name == "-" || !slices.Contains([]string{"csv", "text"}, in.Format) {
+			problems = append(problems, fmt.Errorf("input %s is %s, which cannot be read in stages: give files of CSV or text", in.Name, in.Format))
+		}
+	}
+	if err := errors.Join(problems...); err != nil {
+		return &UsageError{err}
+	}
+	return nil
+}
+
+// CommitStages publishes what the tasks did. If the rejects, or the number of rows, forbid the run, the error
+// is a *TooManyRejectsError.
+func CommitStages(ctx context.Context, job *stage.Job) (*stage.Run, error) {
+	run, err := job.Commit(ctx)
+	if err != nil || !run.Refused {
+		return run, err
+	}
+	m := run.Manifest
+	refused := &TooManyRejectsError{Rejected: m.Counts.Rejected, Read: m.Counts.Read, Limit: run.Limit, Out: run.Out}
+	if run.Expected > 0 && run.Expected != m.Counts.Read {
+		refused.Rows, refused.Expected = m.Counts.Read, run.Expected
+	}
+	if m.Counts.Rejected == m.Counts.Read && run.First != nil {
+		refused.First = hygiene.Redact(fmt.Sprintf("%s, row %d: %s: %s", run.First.Source, run.First.Row, run.First.Reason, run.First.Detail))
+	}
+	return run, refused
+}
