@@ -32,11 +32,12 @@ const (
 	storePage  = "../../sink/README.md"
 	expandPage = "../../pipeline/campaign/README.md"
 	goOnPage   = "../../codegen/elsewhere/README.md"
+	stagePage  = "../../pipeline/stage/README.md"
 	nightPage  = "../../testdata/deploy/README.md"
 )
 
 // runPages are the pages whose commands a test of this file runs.
-var runPages = []string{readme, auditPage, legacyPage, rulesPage, deletePage, reportPage, sourcePage, storePage, expandPage, goOnPage}
+var runPages = []string{readme, auditPage, legacyPage, rulesPage, deletePage, reportPage, sourcePage, storePage, expandPage, goOnPage, stagePage}
 
 // pages returns the text of each page of the repository, by its path.
 func pages(t *testing.T) map[string]string {
@@ -150,6 +151,15 @@ func TestWorkedCampaign(t *testing.T) {
 func TestGoingOn(t *testing.T) {
 	list := examples(string(read(t, goOnPage)))
 	if len(list) < 14 {
+		t.Fatalf("only %d commands", len(list))
+	}
+	runExamples(t, t.TempDir(), list)
+}
+
+// The worked example of stages gives what stands there.
+func TestWorkedStages(t *testing.T) {
+	list := examples(string(read(t, stagePage)))
+	if len(list) < 10 {
 		t.Fatalf("only %d commands", len(list))
 	}
 	runExamples(t, t.TempDir(), list)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -32,6 +33,9 @@ func group(f *pflag.FlagSet, title string) {
 		}
 	})
 }
+
+// notShown is the group of flags that help leaves out: the command refuses them.
+const notShown = "not shown"
 
 // plain is a flag that pflag shows as --dry-run, rather than --dry-run[=true|false].
 type plain struct{ pflag.Value }
@@ -87,7 +91,7 @@ func help(cmd *cobra.Command, _ []string) {
 	}
 	cmd.LocalFlags().VisitAll(add)
 	cmd.InheritedFlags().VisitAll(add)
-	for _, title := range titles {
+	for _, title := range slices.DeleteFunc(titles, func(title string) bool { return title == notShown }) {
 		section(title+":\n", groups[title].FlagUsagesWrapped(80))
 	}
 	if cmd.HasParent() {

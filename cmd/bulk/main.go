@@ -167,7 +167,7 @@ never matters.`,
 	root.SuggestionsMinimumDistance = 2
 	root.SetFlagErrorFunc(flagError)
 	root.SetHelpFunc(help)
-	root.AddCommand(runCommand(ui), previewCommand(ui), verifyCommand(ui), reportCommand(ui), diffCommand(ui), explainCommand(ui), estimateCommand(ui), runsCommand(ui), undoCommand(ui), deleteCommand(ui), sweepCommand(ui), resolveCommand(ui), statsCommand(ui), exportCommand(ui), initCommand(ui), profilesCommand(ui), configCommand(ui))
+	root.AddCommand(runCommand(ui), previewCommand(ui), verifyCommand(ui), reportCommand(ui), diffCommand(ui), explainCommand(ui), estimateCommand(ui), runsCommand(ui), undoCommand(ui), deleteCommand(ui), sweepCommand(ui), resolveCommand(ui), statsCommand(ui), exportCommand(ui), stageCommand(ui), initCommand(ui), profilesCommand(ui), configCommand(ui))
 	root.AddCommand(topics()...)
 	return root
 }
@@ -181,7 +181,7 @@ func (u *ui) prepare(cmd *cobra.Command, args []string) error {
 	}
 	wrong = errors.Join(wrong, noneEmpty(cmd.Flags()), noneMisplaced(cmd, args), u.logAs(u.format))
 	u.unknownVariables(cmd.Root())
-	if wrong == nil && slices.Contains([]string{"run", "preview", "verify"}, cmd.Name()) {
+	if wrong == nil && slices.Contains([]string{"run", "preview", "verify", "plan"}, cmd.Name()) {
 		return nil // these call inRange themselves, to report all problems at once
 	}
 	return usage(errors.Join(wrong, inRange(cmd.Flags())))

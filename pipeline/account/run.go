@@ -473,7 +473,13 @@ func (r *Run) files() (list []Fact) {
 	}
 	var files, rates []Part
 	for _, f := range r.Files {
-		files = append(files, Part{f.Name, f.Rows})
+		if n := len(files) - 1; n >= 0 && manifest.IsPart(f.Name) && files[n].Name == manifest.PartsDir {
+			files[n].Count += f.Rows
+		} else if manifest.IsPart(f.Name) {
+			files = append(files, Part{manifest.PartsDir, f.Rows})
+		} else {
+			files = append(files, Part{f.Name, f.Rows})
+		}
 		if f.Name == manifest.CollisionsName {
 			list = append(list, Fact{Key: "collisions", Name: "codes that other URLs had", Noun: "code", Value: f.Rows, Note: manifest.CollisionsName + " has them"})
 		}

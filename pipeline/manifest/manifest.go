@@ -35,6 +35,7 @@ const (
 	TimingsName    = "timings.json"
 	RejectsName    = "rejects.csv"
 	CollisionsName = "collisions.csv"
+	PartsDir       = "mapping" // of a mapping in parts (package stage): mapping/00000-….csv and so on, in the order of Manifest.Files
 
 	// PageName is the page of a run for people. It may be written and replaced later.
 	PageName = "report.html"
@@ -46,6 +47,9 @@ func IsBeside(name string) bool {
 	unfinished := strings.HasPrefix(name, "."+PageName+".") && strings.HasSuffix(name, ".tmp")
 	return name == Name || name == TimingsName || name == PageName || unfinished
 }
+
+// IsPart reports whether a file is a part of a mapping.
+func IsPart(name string) bool { return strings.HasPrefix(name, PartsDir+"/") }
 
 // IsReport reports whether a run may leave a report of this name.
 func IsReport(name string) bool {

@@ -20,11 +20,14 @@ func Make(ctx context.Context, out string, run *manifest.Manifest, reading Readi
 	if err := manifest.Write(&buf, run); err != nil {
 		return nil, err
 	}
-	j := &Job{out: out, opts: opts, plan: Plan{Run: json.RawMessage(buf.Bytes()), Reading: reading}}
+	told, err := manifest.Read(buf.Bytes())
+	if err != nil {
+		return nil, err
+	}
+	j := &Job{out: out, opts: opts, run: told, plan: Plan{Run: json.RawMessage(buf.Bytes()), Reading: reading}}
 	if err := j.prepare(); err != nil {
 		return nil, err
 	}
-	var err error
 	if j.plan.Borders, err = j.sample(ctx, rows); err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package stage
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -84,7 +85,7 @@ func (s *shard) write(ctx context.Context, a *attempt, origin *record.Record, co
 	if j.terms.Carry {
 		opts.Carried = report.CarriedNames(columns.Names(), j.inputs.Carried)
 	}
-	f, name, err := a.createIn(parts, ".csv")
+	f, name, err := a.createIn(manifest.PartsDir, ".csv")
 	if err != nil {
 		return p, err
 	}
@@ -191,15 +192,16 @@ func (s *shard) walk(ctx context.Context, a *attempt, told *reduced) error {
 	}
 	err = s.rows.Records.InOrder(ctx, 1, func(i int, b *extsort.Bucket) error {
 		defer b.Release()
+		var code []byte
 		for first := range b.Runs(record.KeySize) {
 			if first == 0 && s.settled.Continues(i) {
 				continue
 			}
 			rec := b.Record(first)
-			d := s.settled.Decide(i, first, b.Group(first), rec)
-			isNew := d.Outcome == outcome.Created
-			workspace, code := s.rows.Workspaces.Name(b.Group(first)), s.rows.Order.AppendFirst(nil, rec)
-			if contested := e.see(workspace, string(code), rec, isNew); isNew && !contested {
+			isNew := s.settled.Decide(i, first, b.Group(first), rec).Outcome == outcome.Created
+			workspace := s.rows.Workspaces.Name(b.Group(first))
+			code = s.rows.Order.AppendFirst(code[:0], rec)
+			if contested := e.see(workspace, code, rec, isNew); isNew && !contested {
 				if err := h.add(workspace, b.Key(first), code, record.Canonical(rec)); err != nil {
 					return err
 				}
@@ -212,51 +214,65 @@ func (s *shard) walk(ctx context.Context, a *attempt, told *reduced) error {
 	return err
 }
 
-// edges finds the first and the last code of a shard.
+// edges finds the first and the last code of a shard. It copies what it sees of a code into memory that it
+// uses again for the next one.
 type edges struct {
 	s         *shard
 	contested map[urlID]bool
 	told      *reduced
-	now       *edge // of the code in hand
-	slots     int   // before it
+	now       edge // of the code in hand; what it has belongs to texts
+	code      []byte
+	texts     []byte
+	slots     int // with the one in hand
 	urls      int
 }
 
 // see takes the next URL, which has this record first, and reports whether it is contested.
-func (e *edges) see(workspace []byte, code string, rec []byte, isNew bool) (contested bool) {
-	if e.now == nil || e.now.Code != code || string(e.now.Workspace) != string(workspace) {
-		e.close()
-		e.now = &edge{Workspace: workspace, Code: code}
-	}
+func (e *edges) see(workspace, code, rec []byte, isNew bool) (contested bool) {
 	r := record.Decode(rec)
-	e.urls++
-	e.now.URL = append(e.now.URL[:0], r.Canonical...)
-	e.now.Origin = origin{append(e.now.Origin.Original[:0], r.Original...), r.Place.Source, r.Place.Row}
-	if isNew {
-		e.now.New = append(e.now.New, append([]byte(nil), r.Canonical...))
-		contested = e.contested[urlID{string(workspace), string(r.Canonical)}]
+	if e.slots == 0 || !bytes.Equal(e.code, code) || !bytes.Equal(e.now.Workspace, workspace) {
+		e.close()
+		e.slots++
+		e.code, e.texts = append(e.code[:0], code...), e.texts[:0]
+		e.now = edge{Workspace: workspace, New: e.now.New[:0]}
 	}
-	if e.told.First == nil {
-		e.told.First = &edge{Workspace: workspace, Code: code, URL: append([]byte(nil), r.Canonical...)}
+	e.urls++
+	e.now.URL = e.keep(r.Canonical)
+	e.now.Origin = origin{e.keep(r.Original), r.Place.Source, r.Place.Row}
+	if isNew {
+		e.now.New = append(e.now.New, e.now.URL)
+		contested = len(e.contested) > 0 && e.contested[urlID{string(workspace), string(r.Canonical)}]
+	}
+	if e.urls == 1 {
+		e.told.First = &edge{URL: bytes.Clone(e.now.URL)}
 	}
 	return contested
 }
 
-// close ends the code in hand.
+// keep copies a text, valid until the next code.
+func (e *edges) keep(text []byte) []byte {
+	at := len(e.texts)
+	e.texts = append(e.texts, text...)
+	return e.texts[at:len(e.texts):len(e.texts)]
+}
+
+// close ends the code in hand, which is the first one if there was none before.
 func (e *edges) close() {
-	if e.now == nil {
+	if e.slots != 1 {
 		return
 	}
-	if e.slots == 0 {
-		e.told.First.New = e.now.New
+	first := e.told.First
+	first.Workspace, first.Code = e.now.Workspace, string(e.code)
+	for _, u := range e.now.New {
+		first.New = append(first.New, bytes.Clone(u))
 	}
-	e.slots++
 }
 
 func (e *edges) end() {
 	e.close()
-	if e.told.Last = e.now; e.now == nil {
+	if e.slots == 0 {
 		return
 	}
-	e.told.Last.All, e.told.Last.Single = e.slots == 1, e.urls == 1
+	e.now.Code, e.now.All, e.now.Single = string(e.code), e.slots == 1, e.urls == 1
+	e.told.Last = &e.now
 }

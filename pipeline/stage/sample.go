@@ -132,8 +132,8 @@ func (j *Job) excerpt(m *manifest.Input, size, most int64) (path string, list pi
 		return "", nil, err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	at := int64(0)
-	if m.Dialect != nil && m.Dialect.Header {
+	at, header := int64(0), m.Dialect != nil && m.Dialect.Header
+	if header {
 		n, err := f.WriteString(headerOf(m))
 		if err != nil {
 			return f.Name(), nil, err
@@ -148,7 +148,7 @@ func (j *Job) excerpt(m *manifest.Input, size, most int64) (path string, list pi
 		if err != nil && err != io.EOF {
 			return f.Name(), nil, err
 		}
-		lines, skipped := wholeLines(buf[:n], from == 0, from+int64(n) >= size)
+		lines, skipped := wholeLines(buf[:n], from == 0 && !header, from+int64(n) >= size)
 		if _, err := f.Write(lines); err != nil {
 			return f.Name(), nil, err
 		}
@@ -158,7 +158,8 @@ func (j *Job) excerpt(m *manifest.Input, size, most int64) (path string, list pi
 	return f.Name(), list, nil
 }
 
-// wholeLines returns the whole lines of a stretch, and how many bytes come before them.
+// wholeLines returns the whole lines of a stretch, and how many bytes come before them. The first line is
+// whole if nothing, or no header, comes before it.
 func wholeLines(stretch []byte, first, last bool) (lines []byte, skipped int) {
 	if skipped = bytes.IndexByte(stretch, '\n') + 1; first {
 		skipped = 0

@@ -106,7 +106,6 @@ type Job struct {
 const (
 	work     = "stage" // directory of all that is no output
 	planName = "plan.json"
-	parts    = "mapping" // directory of the parts of the mapping
 )
 
 // ErrNoPlan is the error of a directory that has no plan.
@@ -115,6 +114,18 @@ var ErrNoPlan = errors.New("there is no plan of bulk stage in it")
 // Open reads the plan in an output directory. The error is of a plan of another version, or of a scheme
 // with another secret, or ErrNoPlan.
 func Open(out string, opts Options) (*Job, error) {
+	j, err := readPlan(out)
+	if err != nil {
+		return nil, err
+	}
+	j.opts = opts
+	if err := j.prepare(); err != nil {
+		return nil, fmt.Errorf("%s: %w", out, err)
+	}
+	return j, nil
+}
+
+func readPlan(out string) (*Job, error) {
 	data, err := os.ReadFile(filepath.Join(out, work, planName))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("%s: %w", out, ErrNoPlan)
@@ -122,23 +133,34 @@ func Open(out string, opts Options) (*Job, error) {
 	if err != nil {
 		return nil, err
 	}
-	j := &Job{out: out, opts: opts}
-	if err := json.Unmarshal(data, &j.plan); err != nil {
-		return nil, fmt.Errorf("%s: the plan: %w", out, err)
+	j := &Job{out: out}
+	if err = json.Unmarshal(data, &j.plan); err == nil {
+		j.run, err = manifest.Read(j.plan.Run)
 	}
-	if err := j.prepare(); err != nil {
-		return nil, fmt.Errorf("%s: %w", out, err)
+	if err != nil {
+		return nil, fmt.Errorf("%s: the plan: %w", out, err)
 	}
 	return j, nil
 }
 
+// SchemeOf returns the name of the scheme of the plan in an output directory.
+func SchemeOf(out string) (string, error) {
+	j, err := readPlan(out)
+	if err != nil {
+		return "", err
+	}
+	return j.run.Scheme.Name, nil
+}
+
+// An OtherPlanError says why a process cannot do the tasks of a plan.
+type OtherPlanError struct{ Why string }
+
+func (e *OtherPlanError) Error() string { return e.Why }
+
 // prepare makes what follows from the plan.
 func (j *Job) prepare() (err error) {
-	if j.run, err = manifest.Read(j.plan.Run); err != nil {
-		return err
-	}
 	if j.run.Version != j.opts.Version {
-		return fmt.Errorf("the plan was made by bulk %s, and this is %s: each task needs the version of the plan", j.run.Version, j.opts.Version)
+		return &OtherPlanError{fmt.Sprintf("the plan was made by bulk %s, and this is %s: each task needs the version of the plan", j.run.Version, j.opts.Version)}
 	}
 	var problems []terms.Problem
 	if j.terms, problems = terms.Parse(j.run); len(problems) > 0 {
@@ -146,7 +168,7 @@ func (j *Job) prepare() (err error) {
 	}
 	s := &j.run.Scheme
 	if got := j.opts.Secret.Fingerprint(); got != s.Fingerprint {
-		return fmt.Errorf("the secret of the scheme is not that of the plan: its fingerprint is %q, and must be %q", got, s.Fingerprint)
+		return &OtherPlanError{fmt.Sprintf("the secret of the scheme is not that of the plan: its fingerprint is %q, and must be %q", got, s.Fingerprint)}
 	}
 	var maker codegen.Maker
 	if maker.Scheme, _, err = (codegen.Choice{Name: s.Name, Length: s.CodeLength, Secret: j.opts.Secret}).Make(); err != nil {

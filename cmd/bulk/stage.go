@@ -1,0 +1,230 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"strconv"
+
+	"github.com/linkforge/bulk/pipeline"
+	"github.com/linkforge/bulk/pipeline/account"
+	"github.com/linkforge/bulk/pipeline/stage"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+func stageCommand(ui *ui) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "stage",
+		Short: "Do a run in tasks, on any number of machines",
+		Long: `A set that outgrows one machine is done in tasks, as array jobs of a scheduler.
+The tasks share the inputs and the directory OUT. The mapping is byte for byte
+that of bulk run, in parts; nothing is stored.
+
+  plan    samples the inputs and writes the tasks of map and reduce, a command a
+          line: OUT/stage/map.tasks and OUT/stage/reduce.tasks
+  map     reads one input
+  reduce  writes one part of the mapping, once all tasks of map are done
+  settle  gives codes to URLs that want the same one, once all of reduce are
+          done, and writes OUT/stage/apply.tasks
+  apply   writes a part of the mapping again, as it was settled
+  commit  writes rejects.csv, collisions.csv and, last, manifest.json, which
+          lists the parts
+
+A task that died or hangs is done again. A task may also be done twice at once,
+or late. Files that manifest.json does not list are litter: remove OUT/stage
+once the run is committed.`,
+		Example: `  bulk stage plan 'in/*.csv' --workspace demo --out OUT
+  xargs -P8 -I{} sh -c {} <OUT/stage/map.tasks
+  xargs -P8 -I{} sh -c {} <OUT/stage/reduce.tasks
+  bulk stage settle OUT
+  xargs -P8 -I{} sh -c {} <OUT/stage/apply.tasks
+  bulk stage commit OUT`,
+	}
+	cmd.AddCommand(planCommand(ui))
+	for _, t := range []struct {
+		name, short string
+		do          func(j *stage.Job, ctx context.Context, n int) error
+	}{
+		{"map", "Read input N of a plan", (*stage.Job).Map},
+		{"reduce", "Write part N of the mapping", (*stage.Job).Reduce},
+	} {
+		cmd.AddCommand(taskCommand(ui, t.name, t.short, t.do))
+	}
+	settle := func(j *stage.Job, ctx context.Context, _ int) error { return j.Settle(ctx) }
+	cmd.AddCommand(onlyTask(ui, "settle", "Give codes to URLs that want the same one", settle),
+		taskCommand(ui, "apply", "Write part N of the mapping as it was settled", (*stage.Job).Apply), commitCommand(ui))
+	return cmd
+}
+
+// planFlags are the flags of run that plan has.
+var planFlags = []string{
+	"workspace", "workspace-column", "url-column", "out", "max-rejects", "expect-rows", "allow-empty", "header", "delimiter", "pad-rows", "quote", "max-field",
+	"base-url", "no-carry", "excel-safe", "as-of", "keep-fragment", "strip-params", "keep-userinfo", "assume-scheme", "max-url-length",
+	"scheme", "scheme-key-file", "code-length", "max-retries", "workers", "tmp",
+}
+
+// unstaged are the flags of run that would change a result, and that stages cannot do. A file or a
+// variable that has them is refused, too.
+var unstaged = []string{
+	"legacy", "code-column", "map", "profile", "code-pattern", "reserved", "on-conflict", "fold-case", "partial", "no-rules", "domains", "attrs", "keep-created", "hygiene", "short-domain",
+	"rules", "expires-in", "expires-at", "max-uses", "link-type", "owner", "identity", "on-drift", "revive", "temporary-ttl", "expand", "counter-start", "counter-multiplier", "blocklist",
+	"report-format", "report-order", "limit",
+}
+
+func planCommand(ui *ui) *cobra.Command {
+	var o runOptions
+	var rows int64
+	cmd := &cobra.Command{
+		Use:   "plan INPUT… --workspace ID",
+		Short: "Plan a run in tasks",
+		Long: `An INPUT is a CSV or .txt file, or a quoted pattern of such. All machines have
+it under this name. The output directory must be new, and on a disk that all of
+them share. Flags of bulk run that stages cannot do are refused.`,
+		Example: `  bulk stage plan 'in/*.csv' --workspace demo --out OUT`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := errors.Join(refuseUnstaged(cmd.Flags()), o.take(ui, cmd, args)); err != nil {
+				return usage(err)
+			}
+			return plan(cmd.Context(), ui, &o, rows)
+		},
+	}
+	cmd.Flags().Int64Var(&rows, "shard-rows", 100_000, "about `N` rows in each part of the mapping")
+	o.flags(cmd, cmd.Flags())
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		if f.Name != "shard-rows" && !slices.Contains(planFlags, f.Name) {
+			f.Hidden = !slices.Contains(unstaged, f.Name)
+			f.Annotations = map[string][]string{"group": {notShown}}
+		}
+	})
+	return cmd
+}
+
+// refuseUnstaged refuses flags that stages cannot do.
+func refuseUnstaged(flags *pflag.FlagSet) (err error) {
+	flags.Visit(func(f *pflag.Flag) {
+		if slices.Contains(f.Annotations["group"], notShown) {
+			err = errors.Join(err, fmt.Errorf("--%s cannot be used in stages: it is for bulk run", f.Name))
+		}
+	})
+	return err
+}
+
+func plan(ctx context.Context, ui *ui, o *runOptions, rows int64) error {
+	if rows < 1 {
+		return usage(fmt.Errorf("--shard-rows %d: it must be 1 or more", rows))
+	}
+	o.Logger, o.Version, o.Memory = ui.log, toolVersion(), 0
+	o.scheme.warn(ui, o.CodeLength)
+	job, err := pipeline.PlanStages(ctx, o.Config, rows)
+	if err != nil {
+		return err
+	}
+	ui.note(fmt.Sprintf("planned %s and %s: do the tasks of %s, then those of %s", count(int64(job.Inputs()), "input"), count(int64(job.Shards()), "shard"), job.TasksOf("map"), job.TasksOf("reduce")),
+		"planned", "inputs", job.Inputs(), "shards", job.Shards(), "map", job.TasksOf("map"), "reduce", job.TasksOf("reduce"))
+	return nil
+}
+
+// A taskOptions are the flags of a task.
+type taskOptions struct {
+	scheme  schemeText
+	workers int
+	tmp     string
+}
+
+func (o *taskOptions) flags(f *pflag.FlagSet) {
+	o.scheme.keyFlag(f)
+	f.IntVar(&o.workers, "workers", 0, "use `N` CPU cores (default: all)")
+	f.StringVar(&o.tmp, "tmp", "", "`DIR` for rows that do not fit in memory (default: TMPDIR)")
+	group(f, "Task flags")
+}
+
+// taskMemory is what the heap of a task may have, in bytes.
+const taskMemory = 288 << 20
+
+// open opens the plan in a directory.
+func (o *taskOptions) open(out string) (*stage.Job, error) {
+	debug.SetMemoryLimit(taskMemory)
+	name, err := stage.SchemeOf(out)
+	if err != nil {
+		return nil, stageError(err)
+	}
+	o.scheme.name = name
+	secret, err := o.scheme.secret()
+	if err != nil {
+		return nil, usage(fmt.Errorf("--scheme-key-file: %w", err))
+	}
+	if o.workers == 0 {
+		o.workers = runtime.GOMAXPROCS(0)
+	}
+	job, err := stage.Open(out, stage.Options{Version: toolVersion(), Secret: secret, Workers: o.workers, TempDir: o.tmp})
+	return job, stageError(err)
+}
+
+// stageError marks errors of wrong usage.
+func stageError(err error) error {
+	if errors.Is(err, stage.ErrNoPlan) || errors.As(err, new(*stage.NoTaskError)) || errors.As(err, new(*stage.OtherPlanError)) {
+		return usage(err)
+	}
+	return err
+}
+
+// taskCommand returns the command of a stage of several tasks.
+func taskCommand(ui *ui, name, short string, do func(j *stage.Job, ctx context.Context, n int) error) *cobra.Command {
+	return someTask(ui, name+" OUT N", short, usageArgs(cobra.ExactArgs(2), name+" takes the directory OUT and the number of a task"), do)
+}
+
+// onlyTask returns the command of a stage of one task.
+func onlyTask(ui *ui, name, short string, do func(j *stage.Job, ctx context.Context, n int) error) *cobra.Command {
+	return someTask(ui, name+" OUT", short, usageArgs(cobra.ExactArgs(1), name+" takes the directory OUT"), do)
+}
+
+func someTask(ui *ui, use, short string, args cobra.PositionalArgs, do func(j *stage.Job, ctx context.Context, n int) error) *cobra.Command {
+	var o taskOptions
+	cmd := &cobra.Command{Use: use, Short: short, Args: args, RunE: func(cmd *cobra.Command, args []string) error {
+		n := 0
+		if len(args) == 2 {
+			var err error
+			if n, err = strconv.Atoi(args[1]); err != nil {
+				return usage(fmt.Errorf("%q is not the number of a task", args[1]))
+			}
+		}
+		job, err := o.open(filepath.Clean(args[0]))
+		if err != nil {
+			return err
+		}
+		return stageError(do(job, cmd.Context(), n))
+	}}
+	o.flags(cmd.Flags())
+	return cmd
+}
+
+func commitCommand(ui *ui) *cobra.Command {
+	rejectsOK := false
+	cmd := onlyTask(ui, "commit", "Write rejects, collisions and the manifest", func(j *stage.Job, ctx context.Context, _ int) error {
+		run, err := pipeline.CommitStages(ctx, j)
+		if run == nil {
+			return err
+		}
+		a := account.OfDirectory(run.Out, run.Manifest, run.Digest, nil)
+		if err == nil && a.Counts.Rejected > 0 && !rejectsOK {
+			err = errRejected
+		}
+		if a.ExitCode = exitCode(err); run.Refused {
+			a.Refused = err.Error()
+		}
+		if ui.lines {
+			ui.logAccount(a.Account())
+		} else {
+			ui.screen(a.Account(), false)
+		}
+		return err
+	})
+	cmd.Flags().BoolVar(&rejectsOK, "rejects-ok", false, "exit with 0 instead of 3 if rows are rejected")
+	group(cmd.Flags(), "Task flags")
+	return cmd
+}
