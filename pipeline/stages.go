@@ -13,12 +13,13 @@ import (
 	"github.com/linkforge/bulk/pipeline/legacy"
 	"github.com/linkforge/bulk/pipeline/outdir"
 	"github.com/linkforge/bulk/pipeline/report"
+	"github.com/linkforge/bulk/pipeline/source"
 	"github.com/linkforge/bulk/pipeline/stage"
 )
 
-// PlanStages plans a run that is done in tasks (package stage), with shards of about so many rows, and no
-// store. It refuses what only Run can do.
-func PlanStages(ctx context.Context, cfg Config, rows int64) (*stage.Job, error) {
+// PlanStages plans a run that is done in tasks (package stage), with shards of about so many rows. In place
+// of a store it has the links of exports, which are files or patterns. It refuses what only Run can do.
+func PlanStages(ctx context.Context, cfg Config, links []string, rows int64) (*stage.Job, error) {
 	cfg, err := cfg.withDefaults()
 	if err == nil {
 		err = cfg.staged()
@@ -37,6 +38,10 @@ func PlanStages(ctx context.Context, cfg Config, rows int64) (*stage.Job, error)
 	if err != nil {
 		return nil, err
 	}
+	there, err := findLinks(&cfg, links)
+	if err != nil {
+		return nil, err
+	}
 	j := newJob(&cfg)
 	inputs, err := j.open(ctx, names)
 	if err != nil {
@@ -47,7 +52,23 @@ func PlanStages(ctx context.Context, cfg Config, rows int64) (*stage.Job, error)
 	if err := errors.Join(stagedInputs(inputs), inputs.Close()); err != nil {
 		return nil, err
 	}
-	return stage.Make(ctx, cfg.Out, m, stage.ReadingOf(&cfg.Source), rows, cfg.stageOptions())
+	return stage.Make(ctx, cfg.Out, m, stage.ReadingOf(&cfg.Source), there, rows, cfg.stageOptions())
+}
+
+// findLinks finds the exports whose links count.
+func findLinks(cfg *Config, links []string) ([]stage.Links, error) {
+	if len(links) == 0 {
+		return nil, nil
+	}
+	names, err := source.Expand(links, nil, false)
+	if err != nil {
+		return nil, err
+	}
+	list, err := stage.FindLinks(names, cfg.Profile.Name(), cfg.Scheme.Stored(cfg.CodeLength))
+	if err != nil {
+		err = &UsageError{err}
+	}
+	return list, err
 }
 
 var errPlanned = fmt.Errorf("%w, or a plan of bulk stage: give another with Config.Out", outdir.ErrExists)

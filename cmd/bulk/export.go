@@ -14,6 +14,8 @@ import (
 	"slices"
 	"syscall"
 
+	"github.com/linkforge/bulk/pipeline"
+	"github.com/linkforge/bulk/pipeline/manifest"
 	"github.com/linkforge/bulk/pipeline/report"
 	"github.com/linkforge/bulk/sink"
 	"github.com/spf13/cobra"
@@ -49,7 +51,8 @@ all columns are text.
 
 All rows are from one moment, even if a run is at work. A file is complete or
 not there: it gets its name at the end. A file of that name is replaced only
-with --overwrite.`,
+with --overwrite. Beside it, FILE.manifest.json tells what bulk stage plan
+--links needs: how the codes were made, and the number and digest of the links.`,
 		Example: `  bulk export --db sqlite:links.db -o links.csv
   bulk export --workspace demo --format parquet -o demo.parquet --overwrite`,
 		ValidArgsFunction: cobra.NoFileCompletions,
@@ -84,13 +87,18 @@ func export(ctx context.Context, ui *ui, o *exportOptions) (err error) {
 	if err := knows(ctx, store, o.workspace); err != nil {
 		return err
 	}
-	links := int64(0)
-	write := func(w io.Writer) (err error) {
-		links, err = exportLinks(ctx, store, o.workspace, func(columns []string) report.Export { return create(w, columns) })
-		return err
+	told := &manifest.Links{Version: toolVersion()}
+	write := func(w io.Writer) error {
+		return pipeline.ExportLinks(ctx, store, o.workspace, told, func(columns []string) report.Export { return create(w, columns) })
 	}
 	if err := ui.writeTo(store, "output", o.file, o.overwrite, write); err != nil {
 		return err
+	}
+	links := told.Rows
+	if o.file != "-" {
+		if err := replaceFile(manifest.LinksNameOf(o.file), func(w io.Writer) error { return manifest.WriteLinks(w, told) }); err != nil {
+			return err
+		}
 	}
 	say := count(links, "link") + " exported"
 	if o.workspace != "" {
@@ -121,19 +129,6 @@ func (u *ui) tellFolding(ctx context.Context, store sink.Store, workspace string
 		}
 	}
 	return errors.Join(err, session.Close())
-}
-
-// exportLinks writes the links of a workspace, or all if that is "", and returns their number.
-func exportLinks(ctx context.Context, store sink.Store, workspace string, create func(columns []string) report.Export) (links int64, err error) {
-	var to report.Export
-	err = store.Export(ctx, workspace, func(columns []string) error { to = create(columns); return nil }, func(row [][]byte) error {
-		links++
-		return to.Append(row)
-	})
-	if err == nil {
-		err = to.Close()
-	}
-	return links, err
 }
 
 // writeTo writes the file that a flag names, which gets its name at the end. One that is there is

@@ -23,11 +23,12 @@ func stageCommand(ui *ui) *cobra.Command {
 		Short: "Do a run in tasks, on any number of machines",
 		Long: `A set that outgrows one machine is done in tasks, as array jobs of a scheduler.
 The tasks share the inputs and the directory OUT. The mapping is byte for byte
-that of bulk run, in parts; nothing is stored.
+that of bulk run, in parts. Nothing is stored; links that exist come as exports
+(plan --links).
 
   plan    samples the inputs and writes the tasks of map and reduce, a command a
           line: OUT/stage/map.tasks and OUT/stage/reduce.tasks
-  map     reads one input
+  map     reads one input, or one export
   reduce  writes one part of the mapping, once all tasks of map are done
   settle  gives codes to URLs that want the same one, once all of reduce are
           done, and writes OUT/stage/apply.tasks
@@ -50,7 +51,7 @@ once the run is committed.`,
 		name, short string
 		do          func(j *stage.Job, ctx context.Context, n int) error
 	}{
-		{"map", "Read input N of a plan", (*stage.Job).Map},
+		{"map", "Read input N of a plan, or an export", (*stage.Job).Map},
 		{"reduce", "Write part N of the mapping", (*stage.Job).Reduce},
 	} {
 		cmd.AddCommand(taskCommand(ui, t.name, t.short, t.do))
@@ -79,6 +80,7 @@ var unstaged = []string{
 func planCommand(ui *ui) *cobra.Command {
 	var o runOptions
 	var rows int64
+	var links []string
 	cmd := &cobra.Command{
 		Use:   "plan INPUT… --workspace ID",
 		Short: "Plan a run in tasks",
@@ -90,13 +92,14 @@ them share. Flags of bulk run that stages cannot do are refused.`,
 			if err := errors.Join(refuseUnstaged(cmd.Flags()), o.take(ui, cmd, args)); err != nil {
 				return usage(err)
 			}
-			return plan(cmd.Context(), ui, &o, rows)
+			return plan(cmd.Context(), ui, &o, links, rows)
 		},
 	}
+	cmd.Flags().StringSliceVar(&links, "links", nil, "`FILE` of bulk export, or a pattern: links that exist")
 	cmd.Flags().Int64Var(&rows, "shard-rows", 100_000, "about `N` rows in each part of the mapping")
 	o.flags(cmd, cmd.Flags())
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
-		if f.Name != "shard-rows" && !slices.Contains(planFlags, f.Name) {
+		if f.Name != "shard-rows" && f.Name != "links" && !slices.Contains(planFlags, f.Name) {
 			f.Hidden = !slices.Contains(unstaged, f.Name)
 			f.Annotations = map[string][]string{"group": {notShown}}
 		}
@@ -114,13 +117,13 @@ func refuseUnstaged(flags *pflag.FlagSet) (err error) {
 	return err
 }
 
-func plan(ctx context.Context, ui *ui, o *runOptions, rows int64) error {
+func plan(ctx context.Context, ui *ui, o *runOptions, links []string, rows int64) error {
 	if rows < 1 {
 		return usage(fmt.Errorf("--shard-rows %d: it must be 1 or more", rows))
 	}
 	o.Logger, o.Version, o.Memory = ui.log, toolVersion(), 0
 	o.scheme.warn(ui, o.CodeLength)
-	job, err := pipeline.PlanStages(ctx, o.Config, rows)
+	job, err := pipeline.PlanStages(ctx, o.Config, links, rows)
 	if err != nil {
 		return err
 	}

@@ -86,7 +86,7 @@ func sumOf(f File, rows int64) manifest.FileSum {
 
 // tasks collects the accepted attempts.
 func (j *Job) tasks() (*tasks, error) {
-	maps, err := accepted[mapped](j, "map", upTo(j.Inputs()))
+	maps, err := accepted[mapped](j, "map", upTo(len(j.run.Inputs)))
 	if err != nil {
 		return nil, err
 	}

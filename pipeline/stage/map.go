@@ -30,10 +30,13 @@ type mapped struct {
 func (m mapped) files() []File  { return []File{m.Rows, m.Rejects} }
 func (m mapped) digest() string { return m.Input.SHA256 + m.Digest }
 
-// Map reads an input, which is known by its number.
+// Map reads an input, or an export of links, which is known by its number: the inputs come first.
 func (j *Job) Map(ctx context.Context, n int) (err error) {
 	if err := checkTask("map", n, j.Inputs()); err != nil {
 		return err
+	}
+	if inputs := len(j.run.Inputs); n >= inputs {
+		return j.mapLinks(ctx, n-inputs)
 	}
 	rows, err := j.read(ctx, n, string(j.run.Inputs[n].Name), 0, j.plan.Reading.options())
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 // Make plans a run, before it has begun, as the manifest describes it: it samples the inputs, and writes
 // the plan and the tasks of Map and Reduce into the output directory, which it makes. A shard has about so
 // many rows.
-func Make(ctx context.Context, out string, run *manifest.Manifest, reading Reading, rows int64, opts Options) (*Job, error) {
+func Make(ctx context.Context, out string, run *manifest.Manifest, reading Reading, links []Links, rows int64, opts Options) (*Job, error) {
 	var buf bytes.Buffer
 	if err := manifest.Write(&buf, run); err != nil {
 		return nil, err
@@ -24,7 +24,7 @@ func Make(ctx context.Context, out string, run *manifest.Manifest, reading Readi
 	if err != nil {
 		return nil, err
 	}
-	j := &Job{out: out, opts: opts, run: told, plan: Plan{Run: json.RawMessage(buf.Bytes()), Reading: reading}}
+	j := &Job{out: out, opts: opts, run: told, plan: Plan{Run: json.RawMessage(buf.Bytes()), Reading: reading, Links: links}}
 	if err := j.prepare(); err != nil {
 		return nil, err
 	}

@@ -24,6 +24,7 @@ type shard struct {
 	rows    *intake.Rows // with no rejects
 	settled *settle.Settlement
 	contest []assign.URL
+	links   *store // nil: there are none
 }
 
 // A part is what an attempt wrote of the mapping.
@@ -37,7 +38,7 @@ type part struct {
 
 // load reads the records of a shard, and surveys them. The caller closes it.
 func (j *Job) load(ctx context.Context, n int) (s *shard, err error) {
-	maps, err := accepted[mapped](j, "map", upTo(j.Inputs()))
+	maps, err := accepted[mapped](j, "map", upTo(len(j.run.Inputs)))
 	if err != nil {
 		return nil, err
 	}
@@ -59,11 +60,21 @@ func (j *Job) load(ctx context.Context, n int) (s *shard, err error) {
 			return s, err
 		}
 	}
+	if s.links, err = j.loadStore(ctx, n, names); err != nil {
+		return s, err
+	}
 	names.Freeze()
 	if err := errors.Join(s.rows.Records.Finish(ctx), s.rows.Rejects.Finish(ctx)); err != nil {
 		return s, err
 	}
-	s.settled, s.contest, err = settle.Survey(ctx, s.rows.Records, names, nil, settle.Config{
+	var has settle.Store
+	if s.links != nil {
+		if err := s.links.entries.Finish(ctx); err != nil {
+			return s, err
+		}
+		has = s.links
+	}
+	s.settled, s.contest, err = settle.Survey(ctx, s.rows.Records, names, has, settle.Config{
 		Order: coder.Order, MaxRetries: coder.MaxRetries, Workers: j.opts.Workers, Settled: new(atomic.Int64),
 	})
 	return s, err
@@ -73,6 +84,9 @@ func (s *shard) close() error {
 	err := s.rows.Close()
 	if s.settled != nil {
 		err = errors.Join(err, s.settled.Close())
+	}
+	if s.links != nil {
+		err = errors.Join(err, s.links.entries.Close())
 	}
 	return err
 }
@@ -108,14 +122,23 @@ func (s *shard) write(ctx context.Context, a *attempt, origin *record.Record, co
 
 // reduced is what an attempt of Reduce tells.
 type reduced struct {
-	Part      part  `json:"part"`      // as if each URL had its first code
-	Contested []url `json:"contested"` // URLs that want a code which another URL of the shard has or wants
-	First     *edge `json:"first"`     // nil: the shard has no rows
-	Last      *edge `json:"last"`
-	Holders   table `json:"holders"` // of first codes
+	Part      part       `json:"part"`      // as if each URL had its first code
+	Contested []url      `json:"contested"` // URLs that want a code which another URL of the shard has or wants
+	First     *edge      `json:"first"`     // nil: the shard has no rows
+	Last      *edge      `json:"last"`
+	Holders   table      `json:"holders"`          // of first codes
+	Owners    table      `json:"owners"`           // links that have the codes; without a name: there are none
+	Salted    []decision `json:"salted,omitempty"` // URLs whose link has a code of a salt above 0
 }
 
-func (r reduced) files() []File  { return []File{r.Part.File, r.Holders.File} }
+func (r reduced) files() []File {
+	list := []File{r.Part.File, r.Holders.File}
+	if r.Owners.File.Name != "" {
+		list = append(list, r.Owners.File)
+	}
+	return list
+}
+
 func (r reduced) digest() string { return r.Part.File.SHA256 }
 
 // A url is a canonical URL in a workspace.
@@ -166,8 +189,18 @@ func (j *Job) Reduce(ctx context.Context, n int) (err error) {
 	for i := range s.contest {
 		told.Contested = append(told.Contested, s.urlOf(&s.contest[i]))
 	}
+	for d := range s.settled.Found {
+		if d.Salt > 0 {
+			told.Salted = append(told.Salted, decision{url: s.urlOf(&d.URL), Code: d.Code, Salt: d.Salt})
+		}
+	}
 	if err := s.walk(ctx, a, &told); err != nil {
 		return err
+	}
+	if s.links != nil {
+		if told.Owners, err = s.links.writeOwners(ctx, a); err != nil {
+			return err
+		}
 	}
 	if told.Part, err = s.write(ctx, a, nil, io.Discard); err != nil {
 		return err

@@ -41,6 +41,9 @@ func (j *Job) sample(ctx context.Context, rows int64) ([]Border, error) {
 		list = append(list, few...)
 		all.rows, all.bytes = all.rows+s.rows*float64(step), all.bytes+s.bytes*float64(step)
 	}
+	for i := range j.plan.Links {
+		all.rows += float64(j.plan.Links[i].Told.Rows)
+	}
 	shards := max(int(all.rows/float64(rows)), int(all.bytes/shardBytes)) + 1
 	slices.SortFunc(list, func(a, b Border) int { return a.compare(&j.coder.Order, b.Workspace, b.Key, b.Record) })
 	var borders []Border

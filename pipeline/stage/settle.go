@@ -7,6 +7,7 @@ import (
 
 	"github.com/linkforge/bulk/codegen"
 	"github.com/linkforge/bulk/pipeline/assign"
+	"github.com/linkforge/bulk/pipeline/outcome"
 	"github.com/linkforge/bulk/pipeline/record"
 	"github.com/linkforge/bulk/pipeline/settle"
 	"github.com/linkforge/bulk/sink"
@@ -182,6 +183,11 @@ func (s *settling) number() {
 	for _, u := range s.urls {
 		s.ids[string(u.Workspace)] = names.ID(string(u.Workspace))
 	}
+	for n := range s.shards {
+		for _, d := range s.shards[n].Salted {
+			s.ids[string(d.Workspace)] = names.ID(string(d.Workspace))
+		}
+	}
 	names.Freeze()
 	s.coder.Names = names
 }
@@ -199,15 +205,33 @@ func (s *settling) decide(ctx context.Context) (err error) {
 	for i := range s.claims {
 		s.made = append(s.made, s.coder.Decision(&s.claims[i]))
 	}
-	s.lower, err = s.coder.LowerOwners(ctx, slices.Values(s.made), s)
+	all := slices.Clone(s.made)
+	for n := range s.shards {
+		for i := range s.shards[n].Salted {
+			all = append(all, s.existing(&s.shards[n].Salted[i]))
+		}
+	}
+	s.lower, err = s.coder.LowerOwners(ctx, slices.Values(all), s)
 	return err
+}
+
+// existing returns the decision about a URL that has a link.
+func (s *settling) existing(d *decision) settle.Decision {
+	return settle.Decision{Outcome: outcome.Existing, Stored: true, Code: d.Code, Salt: d.Salt, URL: assign.URL{Workspace: s.ids[string(d.Workspace)], Canonical: d.Canonical}}
 }
 
 // Holders implements assign.Holders.
 func (s *settling) Holders(ctx context.Context, slots []assign.Slot, report func(int, assign.Holder)) error {
-	return s.find(ctx, slots, func(i, shard int, canonical []byte) {
+	taken := make([]bool, len(slots))
+	if err := s.Stored(ctx, slots, func(i int, _ []byte) {
+		taken[i] = true
+		report(i, assign.Holder{Fixed: true})
+	}); err != nil {
+		return err
+	}
+	return s.find(ctx, slots, holdersOf, func(i, shard int, canonical []byte) {
 		u := url{s.coder.Names.Name(slots[i].Workspace), canonical}
-		if id := u.id(); !s.known[id] {
+		if id := u.id(); !s.known[id] && !taken[i] {
 			s.known[id], s.at[id] = true, append(s.at[id], shard)
 			report(i, assign.Holder{Canonical: canonical})
 		}
@@ -215,9 +239,15 @@ func (s *settling) Holders(ctx context.Context, slots []assign.Slot, report func
 }
 
 // Stored implements settle.Owners.
-func (s *settling) Stored(context.Context, []assign.Slot, func(i int, canonical []byte)) error {
-	return nil
+func (s *settling) Stored(ctx context.Context, slots []assign.Slot, visit func(i int, canonical []byte)) error {
+	if len(s.j.plan.Links) == 0 {
+		return nil
+	}
+	return s.find(ctx, slots, ownersOf, func(i, _ int, canonical []byte) { visit(i, canonical) })
 }
+
+func holdersOf(r *reduced) *table { return &r.Holders }
+func ownersOf(r *reduced) *table  { return &r.Owners }
 
 // Uncontested implements settle.Owners.
 func (s *settling) Uncontested(ctx context.Context, slots []assign.Slot, known func(i int) bool, visit func(i int, canonical []byte)) error {
@@ -228,16 +258,16 @@ func (s *settling) Uncontested(ctx context.Context, slots []assign.Slot, known f
 			ask, of = append(ask, slot), append(of, i)
 		}
 	}
-	return s.find(ctx, ask, func(i, _ int, canonical []byte) {
+	return s.find(ctx, ask, holdersOf, func(i, _ int, canonical []byte) {
 		if u := (url{s.coder.Names.Name(ask[i].Workspace), canonical}); !s.known[u.id()] {
 			visit(of[i], canonical)
 		}
 	})
 }
 
-// find visits those of the slots, by index, that a URL has as its first code, and in which shard it has
-// rows. Slots are asked for in the order of the shards.
-func (s *settling) find(ctx context.Context, slots []assign.Slot, visit func(i, shard int, canonical []byte)) error {
+// find visits those of the slots, by index, that are in a table of the shards, and in which shard. Slots
+// are asked for in the order of the shards.
+func (s *settling) find(ctx context.Context, slots []assign.Slot, in func(*reduced) *table, visit func(i, shard int, canonical []byte)) error {
 	for _, i := range s.slotOrder(slots) {
 		if err := cancelled(ctx); err != nil {
 			return err
@@ -246,7 +276,7 @@ func (s *settling) find(ctx context.Context, slots []assign.Slot, visit func(i, 
 		key := s.coder.Order.KeyOf([]byte(code))
 		first, last := s.j.span(workspace, key)
 		for n := first; n <= last; n++ {
-			canonical, err := s.holders.find(&s.shards[n].Holders, workspace, key, code)
+			canonical, err := s.holders.find(in(&s.shards[n]), workspace, key, code)
 			if err != nil {
 				return err
 			}
@@ -314,12 +344,24 @@ func (s *settling) amendments() map[int]*amendment {
 		for _, n := range s.through(u) {
 			a := at(n)
 			a.Decisions = append(a.Decisions, decision{u, d.Code, d.Salt, d.Reason, d.Detail})
-			for l := range s.coder.LowerCodes(d) {
-				a.Lower = append(a.Lower, lower{u.Workspace, l.Code, s.lower[assign.Slot{Workspace: s.claims[i].Workspace, Code: l.Code}]})
-			}
+			s.addLower(a, d)
+		}
+	}
+	for n := range s.shards {
+		for i := range s.shards[n].Salted {
+			d := s.existing(&s.shards[n].Salted[i])
+			s.addLower(at(n), &d)
 		}
 	}
 	return of
+}
+
+// addLower adds the owners of the lower codes of a link.
+func (s *settling) addLower(a *amendment, d *settle.Decision) {
+	for l := range s.coder.LowerCodes(d) {
+		slot := assign.Slot{Workspace: d.URL.Workspace, Code: l.Code}
+		a.Lower = append(a.Lower, lower{s.coder.Names.Name(slot.Workspace), l.Code, s.lower[slot]})
+	}
 }
 
 // through returns the shards that have rows of a URL.

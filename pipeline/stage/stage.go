@@ -51,6 +51,7 @@ import (
 type Plan struct {
 	Run     json.RawMessage `json:"run"` // the manifest of the run, before it has begun
 	Reading Reading         `json:"reading"`
+	Links   []Links         `json:"links,omitempty"`
 	Borders []Border        `json:"borders"` // between the shards; one less than there are shards
 }
 
@@ -181,8 +182,8 @@ func (j *Job) prepare() (err error) {
 	return nil
 }
 
-// Inputs is the number of inputs: so many tasks Map has.
-func (j *Job) Inputs() int { return len(j.run.Inputs) }
+// Inputs is the number of inputs and exports: so many tasks Map has.
+func (j *Job) Inputs() int { return len(j.run.Inputs) + len(j.plan.Links) }
 
 // AsOf is the time that counts as now.
 func (j *Job) AsOf() time.Time { return j.run.AsOf }

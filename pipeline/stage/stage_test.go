@@ -6,17 +6,23 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/linkforge/bulk/codegen"
 	"github.com/linkforge/bulk/pipeline"
+	"github.com/linkforge/bulk/pipeline/legacy"
 	"github.com/linkforge/bulk/pipeline/manifest"
+	"github.com/linkforge/bulk/pipeline/report"
 	"github.com/linkforge/bulk/pipeline/stage"
+	"github.com/linkforge/bulk/sink"
+	"github.com/linkforge/bulk/sink/sqlite"
 	"pgregory.net/rapid"
 )
 
@@ -38,6 +44,9 @@ func read(t rapid.TB, path ...string) []byte {
 type set struct {
 	cfg  pipeline.Config
 	rows int64 // of a shard
+
+	links []string   // exports
+	store sink.Store // that has them; nil: there is none
 }
 
 // open opens the plan of a set.
@@ -52,7 +61,7 @@ func (s *set) open(t rapid.TB) *stage.Job {
 func (s *set) do(t rapid.TB, each func(stage string, n int, task func(j *stage.Job) error)) {
 	t.Helper()
 	ctx := context.Background()
-	plan, err := pipeline.PlanStages(ctx, s.cfg, s.rows)
+	plan, err := pipeline.PlanStages(ctx, s.cfg, s.links, s.rows)
 	must(t, err)
 	for n := range plan.Inputs() {
 		each("map", n, func(j *stage.Job) error { return j.Map(ctx, n) })
@@ -112,7 +121,8 @@ func sameButFiles(t rapid.TB, got, want *manifest.Manifest) {
 	var texts [2]bytes.Buffer
 	for i, m := range []*manifest.Manifest{got, want} {
 		rest := *m
-		rest.Files, rest.RowDigest = nil, ""
+		rest.Files, rest.RowDigest, rest.Options = nil, "", maps.Clone(m.Options)
+		delete(rest.Options, "dry_run")
 		must(t, manifest.Write(&texts[i], &rest))
 	}
 	if got, want := texts[0].String(), texts[1].String(); got != want {
@@ -153,7 +163,7 @@ func small(t *testing.T) *set {
 	must(t, os.WriteFile(name, []byte(b.String()), 0o666))
 	s := &set{rows: 30}
 	s.cfg.Inputs, s.cfg.Workspace, s.cfg.Version, s.cfg.Out = []string{name}, "demo", "test", filepath.Join(dir, "out")
-	_, err := pipeline.PlanStages(context.Background(), s.cfg, s.rows)
+	_, err := pipeline.PlanStages(context.Background(), s.cfg, nil, s.rows)
 	must(t, err)
 	return s
 }
@@ -270,13 +280,93 @@ func (s *set) runOnce(t rapid.TB, job *stage.Job) (dir string, ok bool) {
 	t.Helper()
 	cfg := s.cfg
 	cfg.Out = s.cfg.Out + "-run"
-	cfg.AsOf = job.AsOf()
+	cfg.AsOf, cfg.Store = job.AsOf(), s.store
+	cfg.DryRun = s.store != nil
 	result, err := pipeline.Run(context.Background(), cfg)
 	if errors.As(err, new(*pipeline.TooManyRejectsError)) {
 		return result.Out, false
 	}
 	must(t, err)
-	return cfg.Out, true
+	return result.Out, true
+}
+
+// withLinks gives a set a store that has links of some of its URLs, of others, and aliases, and exports
+// of these.
+func (s *set) withLinks(t *rapid.T, dir string) {
+	ctx := context.Background()
+	store, err := sqlite.Open(ctx, filepath.Join(dir, "links.db"))
+	must(t, err)
+	t.Cleanup(func() { _ = store.Close() })
+	rnd := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "links"), 3))
+	var b strings.Builder
+	b.WriteString("url,team,code\n")
+	for _, input := range s.cfg.Inputs {
+		for line := range strings.Lines(string(read(t, input))) {
+			if u := regexp.MustCompile(`https://e[^,#\s]*`).FindString(line); u != "" && rnd.IntN(3) == 0 {
+				team := ""
+				if s.cfg.Source.WorkspaceColumn != "" {
+					team = string("abcx"[rnd.IntN(4)])
+				}
+				fmt.Fprintf(&b, "%s,%s,\n", u, team)
+				if rnd.IntN(4) == 0 {
+					fmt.Fprintf(&b, "%s/more,%s,\n", u, team)
+				}
+				if rnd.IntN(4) == 0 {
+					fmt.Fprintf(&b, "%s,%s,old-%d\n", u, team, rnd.IntN(1000))
+				}
+			}
+		}
+	}
+	cfg := s.cfg
+	cfg.Inputs, cfg.Out, cfg.Store, cfg.Legacy = []string{filepath.Join(dir, "old.csv")}, filepath.Join(dir, "old"), store, rapid.SampledFrom([]legacy.Mode{legacy.Off, legacy.Keep, legacy.Both}).Draw(t, "old codes")
+	must(t, os.WriteFile(cfg.Inputs[0], []byte(b.String()), 0o666))
+	if cfg.Legacy != legacy.Off {
+		cfg.Source.CodeColumn = "code"
+	}
+	if s.cfg.Source.WorkspaceColumn == "" {
+		cfg.NoCarry = true
+	}
+	_, err = pipeline.Run(ctx, cfg)
+	if errors.As(err, new(*pipeline.TooManyRejectsError)) || b.Len() < 20 {
+		return
+	}
+	must(t, err)
+	s.store = store
+	for _, w := range []string{"demo", "a", "b", "c", "x"} {
+		s.export(t, store, w, filepath.Join(dir, "links-"+w+rapid.SampledFrom([]string{".csv", ".parquet"}).Draw(t, "format")))
+	}
+}
+
+// export exports the links of a workspace, if it has any.
+func (s *set) export(t rapid.TB, store sink.Store, workspace, name string) {
+	f, err := os.Create(name)
+	must(t, err)
+	var told manifest.Links
+	must(t, pipeline.ExportLinks(context.Background(), store, workspace, &told, func(columns []string) report.Export {
+		if strings.HasSuffix(name, ".csv") {
+			return report.NewCSVExport(f, columns)
+		}
+		return report.NewParquetExport(f, columns)
+	}))
+	must(t, f.Close())
+	if told.Rows == 0 {
+		return
+	}
+	d, err := os.Create(manifest.LinksNameOf(name))
+	must(t, err)
+	must(t, errors.Join(manifest.WriteLinks(d, &told), d.Close()))
+	s.links = append(s.links, name)
+}
+
+// The same with links that exist.
+func TestSameAsRunWithLinks(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		dir := tempDir(t)
+		s := draw(t, dir)
+		s.withLinks(t, dir)
+		s.do(t, func(_ string, _ int, task func(j *stage.Job) error) { must(t, task(s.open(t))) })
+		s.commitAndCompare(t)
+	})
 }
 
 // Whatever the inputs, the stages write what a run writes.

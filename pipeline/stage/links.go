@@ -1,0 +1,364 @@
+package stage
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/linkforge/bulk/codegen"
+	"github.com/linkforge/bulk/pipeline/columns"
+	"github.com/linkforge/bulk/pipeline/extsort"
+	"github.com/linkforge/bulk/pipeline/legacy"
+	"github.com/linkforge/bulk/pipeline/manifest"
+	"github.com/linkforge/bulk/pipeline/packed"
+	"github.com/linkforge/bulk/pipeline/record"
+	"github.com/linkforge/bulk/pipeline/report"
+	"github.com/linkforge/bulk/pipeline/source"
+	"github.com/linkforge/bulk/sink"
+)
+
+// Links is an export whose links count as those of the store.
+type Links struct {
+	Name string         `json:"name"`
+	Told manifest.Links `json:"told"`
+}
+
+// LinksError says why links cannot be used.
+type LinksError struct{ Name, Why string }
+
+func (e *LinksError) Error() string { return e.Name + ": " + e.Why }
+
+// FindLinks reads what is told of exports. The links of each workspace must be in one of them, and made as
+// the run makes links: by this profile and scheme.
+func FindLinks(names []string, profile string, scheme sink.Scheme) (list []Links, err error) {
+	in := map[manifest.Text]string{} // workspaces, by export
+	for _, name := range names {
+		told, err := manifest.ReadLinks(name)
+		if err != nil {
+			return nil, &LinksError{name, err.Error()}
+		}
+		for _, w := range told.Workspaces {
+			theirs := sink.Scheme{Name: w.Scheme, CodeLength: w.CodeLength, Multiplier: w.Multiplier, Fingerprint: w.Fingerprint}
+			why := ""
+			switch {
+			case in[w.Workspace] != "":
+				why = fmt.Sprintf("the links of workspace %q are in %s, too", w.Workspace, in[w.Workspace])
+			case w.Rules:
+				why = fmt.Sprintf("links of workspace %q may end, which stages do not know", w.Workspace)
+			case w.Profile != profile:
+				why = fmt.Sprintf("workspace %q has links of profile %s, and the options are those of profile %s", w.Workspace, w.Profile, profile)
+			case theirs != scheme:
+				why = fmt.Sprintf("workspace %q has links of scheme %s, and the options are those of scheme %s", w.Workspace, schemeText(theirs), schemeText(scheme))
+			}
+			if why != "" {
+				return nil, &LinksError{name, why}
+			}
+			in[w.Workspace] = name
+		}
+		list = append(list, Links{name, *told})
+	}
+	return list, nil
+}
+
+func schemeText(s sink.Scheme) string {
+	text := s.Name
+	if s.CodeLength > 0 {
+		text += fmt.Sprintf(" with codes of %d characters", s.CodeLength)
+	}
+	if s.Fingerprint != "" {
+		text += ", secret " + s.Fingerprint
+	}
+	return text
+}
+
+// unfit are columns of an export that only links have which stages do not know.
+var unfit = []string{"expires_at", "max_uses", "link_type", "owner_id", "ref", "marked_at", "status"}
+
+// A linkReader reads an export.
+type linkReader struct {
+	*source.Input
+	at    [5]int // columns: workspace, code, kind, canonical URL, base key
+	cells source.Cells
+}
+
+func (j *Job) openLinks(ctx context.Context, name string) (*linkReader, error) {
+	in, err := source.Open(ctx, name, source.Options{Choice: columns.Choice{URLColumn: "canonical_url"}, TempDir: j.opts.TempDir})
+	if err != nil {
+		return nil, err
+	}
+	r := &linkReader{Input: in}
+	for i, column := range []string{"workspace_id", "short_code", "kind", "canonical_url", "base_key"} {
+		if r.at[i] = slices.Index(in.Columns, column); r.at[i] < 0 && i < 4 {
+			return nil, errors.Join(&LinksError{name, "has no column " + column}, in.Close())
+		}
+	}
+	for _, column := range unfit {
+		if slices.Contains(in.Columns, column) {
+			return nil, errors.Join(&LinksError{name, "has the column " + column + ": links that end, have an owner or are marked cannot be used"}, in.Close())
+		}
+	}
+	return r, nil
+}
+
+// A link is what stages know of one that exists.
+type link struct {
+	workspace, code, canonical []byte
+	alias                      bool
+}
+
+// read visits the links, each valid during the call.
+func (r *linkReader) read(ctx context.Context, visit func(l *link) error) error {
+	return r.Read(ctx, 1, func(_ int, b *source.Batch) error {
+		if len(b.Errors) > 0 {
+			return fmt.Errorf("row %d: %s", b.Errors[0].Row, b.Errors[0].Detail)
+		}
+		r.cells.Of(b)
+		for i := range b.Rows {
+			cell := func(n int) []byte { return r.cells.Cell(r.at[n], i) }
+			l := link{workspace: cell(0), code: cell(1), canonical: cell(3), alias: string(cell(2)) == legacy.KindAlias}
+			if !l.alias && len(cell(4)) > 0 {
+				return fmt.Errorf("row %d: links that have parts cannot be used", b.Rows[i])
+			}
+			if err := visit(&l); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// An entry is a link, as the shards need it that may have its code as a first one (isOwner), or its URL
+// (isURL):
+//
+//	1 byte: isOwner, isURL, isAlias | code and canonical URL as of packed.AppendCell
+const (
+	isOwner = 1 << iota
+	isURL
+	isAlias
+)
+
+func appendEntry(dst []byte, l *link, as byte) []byte {
+	if l.alias {
+		as |= isAlias
+	}
+	return packed.AppendCell(packed.AppendCell(append(dst, as), l.code), l.canonical)
+}
+
+func cutEntry(entry []byte) (l link, as byte) {
+	as = entry[0]
+	l.alias = as&isAlias != 0
+	l.code, entry = packed.CutCell(entry[1:])
+	l.canonical, _ = packed.CutCell(entry)
+	return l, as
+}
+
+// linked is what an attempt of Map tells of links.
+type linked struct {
+	Rows   File   `json:"rows"` // see exchange: of entries
+	SHA256 string `json:"sha256"`
+	Digest string `json:"digest"`
+}
+
+func (l linked) files() []File  { return []File{l.Rows} }
+func (l linked) digest() string { return l.SHA256 + l.Digest }
+
+// mapLinks distributes the links of an export, which is known by its number.
+func (j *Job) mapLinks(ctx context.Context, n int) (err error) {
+	of := &j.plan.Links[n]
+	r, err := j.openLinks(ctx, of.Name)
+	if err != nil {
+		return err
+	}
+	cfg := j.sorter(recordMemory)
+	entries := extsort.NewByKey(cfg) // by shard; each entry with its workspace and key before it
+	defer func() { err = errors.Join(err, entries.Close()) }()
+	told := map[string]*linksSum{}
+	w := entries.NewWriter()
+	err = r.read(ctx, func(l *link) error {
+		sum := told[string(l.workspace)]
+		if sum == nil {
+			sum = &linksSum{digest: report.NewLinksDigest()}
+			told[string(l.workspace)] = sum
+		}
+		sum.rows++
+		sum.digest.Add(l.workspace, l.canonical, l.code, l.alias)
+		j.fileLink(w, l)
+		return w.Err()
+	})
+	if err = errors.Join(err, r.Close()); err != nil {
+		return fmt.Errorf("%s: %w", of.Name, err)
+	}
+	if err := of.check(told); err != nil {
+		return err
+	}
+	if err := entries.Finish(ctx); err != nil {
+		return err
+	}
+	a := j.begin("map", len(j.run.Inputs)+n)
+	sha := r.SHA256()
+	done := linked{SHA256: fmt.Sprintf("%x", sha)}
+	f, name, err := a.create(".links")
+	if err != nil {
+		return err
+	}
+	x := newExchange(f, j.Shards())
+	at := entries.Cursor(ctx, 1)
+	defer at.Close()
+	for err == nil && at.Next() {
+		for x.shard() < int(at.Key()) {
+			x.next()
+		}
+		workspace, rest := packed.CutCell(at.Record())
+		err = x.add(workspace, binary.BigEndian.Uint64(rest), rest[8:])
+	}
+	if err = errors.Join(err, at.Err()); err == nil {
+		done.Digest, err = x.finish()
+	}
+	if done.Rows, err = f.written(name, err); err != nil {
+		return err
+	}
+	return a.report(done)
+}
+
+// linksSum is what was read of the links of a workspace.
+type linksSum struct {
+	rows   int64
+	digest *report.LinksDigest
+}
+
+// check compares what was read with what is told.
+func (l *Links) check(read map[string]*linksSum) error {
+	for _, w := range l.Told.Workspaces {
+		sum := read[string(w.Workspace)]
+		if sum == nil || sum.rows != w.Links || sum.digest.Sum() != w.Digest {
+			return &LinksError{l.Name, fmt.Sprintf("the links of workspace %q are not those that %s describes", w.Workspace, manifest.LinksNameOf(l.Name))}
+		}
+	}
+	if len(read) != len(l.Told.Workspaces) {
+		return &LinksError{l.Name, fmt.Sprintf("it has workspaces that %s does not describe", manifest.LinksNameOf(l.Name))}
+	}
+	return nil
+}
+
+// fileLink files the entries of a link for the shards that need it.
+func (j *Job) fileLink(w *extsort.Writer, l *link) {
+	order := &j.coder.Order
+	owner, url := order.KeyOf(l.code), uint64(0)
+	if !l.alias {
+		h := codegen.Sum(codegen.AppendInput(nil, l.canonical, l.workspace, 0))
+		url = order.Key(order.First(h, l.canonical, l.workspace, nil).Hash)
+	}
+	switch {
+	case l.alias:
+		j.fileEntry(w, l, owner, isOwner)
+	case owner == url:
+		j.fileEntry(w, l, owner, isOwner|isURL)
+	default:
+		j.fileEntry(w, l, owner, isOwner)
+		j.fileEntry(w, l, url, isURL)
+	}
+}
+
+func (j *Job) fileEntry(w *extsort.Writer, l *link, key uint64, as byte) {
+	rec := binary.BigEndian.AppendUint64(packed.AppendCell(nil, l.workspace), key)
+	rec = appendEntry(rec, l, as)
+	first, last := j.span(l.workspace, key)
+	for n := first; n <= last; n++ {
+		copy(w.Reserve(0, uint64(n), len(rec)), rec)
+	}
+}
+
+// A store is the links that concern a shard, in the order of workspaces and keys.
+type store struct {
+	mu      sync.Mutex
+	entries *extsort.Sorter
+	names   *record.Workspaces
+	order   record.Order
+	has     map[string]bool // workspaces
+}
+
+// loadStore reads the links of a shard; nil: there are none. The names of workspaces are frozen later.
+func (j *Job) loadStore(ctx context.Context, n int, names *record.Workspaces) (s *store, err error) {
+	if len(j.plan.Links) == 0 {
+		return nil, nil
+	}
+	links, err := accepted[linked](j, "map", upTo(j.Inputs())[len(j.run.Inputs):])
+	if err != nil {
+		return nil, err
+	}
+	cfg := j.sorter(recordMemory / 2)
+	cfg.CompareGroups, cfg.Compare = names.Compare, bytes.Compare
+	s = &store{entries: extsort.New(cfg), names: names, order: j.coder.Order, has: map[string]bool{}}
+	w, ids := s.entries.NewWriter(), names.NewCache()
+	for _, l := range inOrder(links) {
+		var group uint32
+		err := j.readStretch(l.Rows, n, func(name []byte) { group, s.has[string(name)] = ids.ID(name), true },
+			func(key uint64, entry []byte) { copy(w.Reserve(group, key, len(entry)), entry) })
+		if err = errors.Join(err, w.Err(), cancelled(ctx)); err != nil {
+			return nil, errors.Join(err, s.entries.Close())
+		}
+	}
+	return s, nil
+}
+
+// Populated implements settle.Store.
+func (s *store) Populated(_ context.Context, workspaces []string) ([]bool, error) {
+	has := make([]bool, len(workspaces))
+	for i, w := range workspaces {
+		has[i] = s.has[w]
+	}
+	return has, nil
+}
+
+// Gone implements settle.Store.
+func (s *store) Gone(_ context.Context, bases []sink.Key) ([]bool, error) {
+	return make([]bool, len(bases)), nil
+}
+
+// Lookup implements settle.Store. Each probe has the first code of its URL.
+func (s *store) Lookup(ctx context.Context, probes []sink.Probe, visit func(sink.Found) error) error {
+	s.mu.Lock() // a bucket is loaded by one goroutine at a time
+	defer s.mu.Unlock()
+	at := s.entries.Finder()
+	defer at.Close()
+	for i := range probes {
+		p := &probes[i]
+		var failed error
+		err := at.Find(ctx, s.names.ID(string(p.Workspace)), s.order.KeyOf(p.Code), func(entry []byte) bool {
+			l, as := cutEntry(entry)
+			same := !l.alias && bytes.Equal(l.canonical, p.Canonical)
+			switch {
+			case as&isURL != 0 && same:
+				failed = visit(sink.Found{Probe: i, Same: true, Code: l.code, Canonical: l.canonical})
+			case as&isOwner != 0 && !same && bytes.Equal(l.code, p.Code):
+				failed = visit(sink.Found{Probe: i, Alias: l.alias, Code: l.code, Canonical: l.canonical})
+			}
+			return failed == nil
+		})
+		if err = errors.Join(err, failed); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// writeOwners writes who has the codes of links.
+func (s *store) writeOwners(ctx context.Context, a *attempt) (t table, err error) {
+	f, name, err := a.create(".owners")
+	if err != nil {
+		return t, err
+	}
+	h := &holders{file: f}
+	at := s.entries.Cursor(ctx, 1)
+	defer at.Close()
+	for err == nil && at.Next() {
+		if l, as := cutEntry(at.Record()); as&isOwner != 0 {
+			err = h.add(s.names.Name(at.Group()), at.Key(), l.code, l.canonical)
+		}
+	}
+	return h.finish(name, errors.Join(err, at.Err()))
+}
