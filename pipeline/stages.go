@@ -11,6 +11,7 @@ import (
 	"github.com/linkforge/bulk/pipeline/hygiene"
 	"github.com/linkforge/bulk/pipeline/intake"
 	"github.com/linkforge/bulk/pipeline/legacy"
+	"github.com/linkforge/bulk/pipeline/manifest"
 	"github.com/linkforge/bulk/pipeline/outdir"
 	"github.com/linkforge/bulk/pipeline/report"
 	"github.com/linkforge/bulk/pipeline/source"
@@ -28,7 +29,7 @@ func PlanStages(ctx context.Context, cfg Config, links []string, rows int64) (*s
 		return nil, err
 	}
 	cfg.Out = filepath.Clean(cfg.Out)
-	if _, err := os.Stat(filepath.Join(cfg.Out, "stage")); err == nil {
+	if _, err := os.Stat(filepath.Join(cfg.Out, manifest.StageDir)); err == nil {
 		return nil, fmt.Errorf("output directory %s: it %w", cfg.Out, errPlanned)
 	}
 	if err := outdir.Look(cfg.Out, outdir.ClaimOptions{FS: cfg.fs}); err != nil {

@@ -213,7 +213,7 @@ func (d *differ) appendFields(dst []byte, side int, r *report.Row) []byte {
 
 // readMapping visits all rows of one side, each with the key of its link.
 func (d *differ) readMapping(ctx context.Context, side int, visit func(key uint64, source uint32, r *report.Row)) (_ *sources, err error) {
-	m, err := readback.OpenMapping(ctx, d.sides[side].mapping.Name, readback.Options{ExcelSafe: d.sides[side].excelSafe, LinksOnly: !d.legacy && !d.rules && !d.parts && d.sides[side].terms.Campaign == nil, Columns: d.sides[side].columns()})
+	m, err := readback.OpenMapping(ctx, d.sides[side].mapping.Name, readback.Options{FS: d.sides[side].parts, ExcelSafe: d.sides[side].excelSafe, LinksOnly: !d.legacy && !d.rules && !d.parts && d.sides[side].terms.Campaign == nil, Columns: d.sides[side].columns()})
 	if err != nil {
 		return nil, err
 	}

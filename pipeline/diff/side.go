@@ -13,7 +13,9 @@ import (
 	"sync"
 
 	"github.com/linkforge/bulk/pipeline/columns"
+	"github.com/linkforge/bulk/pipeline/fsys"
 	"github.com/linkforge/bulk/pipeline/manifest"
+	"github.com/linkforge/bulk/pipeline/readback"
 	"github.com/linkforge/bulk/pipeline/report"
 	"github.com/linkforge/bulk/pipeline/terms"
 	"golang.org/x/sync/errgroup"
@@ -27,7 +29,8 @@ type operand struct {
 	mapping   manifest.FileSum   // its name is a path; "": a run that had too many rejects
 	rejects   manifest.FileSum
 	terms     *terms.Terms       // of the run; of a mapping alone, those of a plain one
-	files     []manifest.FileSum // all reports, with their paths
+	files     []manifest.FileSum // all reports, with their paths; of a mapping in parts, these
+	parts     fsys.FS            // that has the parts as one mapping; nil: it is one
 	changed   map[string]bool    // names of the reports: whether a file has another digest than its manifest says
 }
 
@@ -46,18 +49,22 @@ func openSide(path string) (*operand, error) {
 	}
 	s.terms, _ = terms.Parse(s.manifest) // an option that no run has counts as none
 	s.excelSafe = s.terms.ExcelSafe
-	for _, file := range s.manifest.Files {
+	files, parts := s.manifest.Reports()
+	if parts != nil {
+		s.join(path, parts, &files[0])
+		files = append(s.manifest.Files[:len(parts):len(parts)], files[1:]...)
+	}
+	for _, file := range files {
 		name := file.Name
-		if !manifest.IsReport(name) {
+		if !manifest.IsReport(name) && !manifest.IsPart(name) {
 			continue
 		}
 		file.Name = filepath.Join(path, name)
 		s.files = append(s.files, file)
-		switch name {
-		case manifest.RejectsName:
+		switch {
+		case name == manifest.RejectsName:
 			s.rejects = file
-		case manifest.CollisionsName:
-		default:
+		case name != manifest.CollisionsName && !manifest.IsPart(name):
 			s.mapping = file
 		}
 		info, err := os.Stat(file.Name)
@@ -69,6 +76,17 @@ func openSide(path string) (*operand, error) {
 		}
 	}
 	return s, nil
+}
+
+// join makes a mapping of parts.
+func (s *operand) join(dir string, parts []string, as *manifest.FileSum) {
+	s.mapping = *as
+	s.mapping.Name = filepath.Join(dir, as.Name)
+	paths := make([]string, len(parts))
+	for i, part := range parts {
+		paths[i] = filepath.Join(dir, filepath.FromSlash(part))
+	}
+	s.parts = readback.Parts(s.mapping.Name, paths)
 }
 
 // columns returns the columns of the mapping of the run; of a mapping alone, those of a plain run.
@@ -102,7 +120,7 @@ func (d *differ) digests(ctx context.Context) error {
 				sum, err := manifest.FileSHA256(gctx, file.Name)
 				mu.Lock()
 				defer mu.Unlock()
-				side.changed[filepath.Base(file.Name)] = sum != file.SHA256
+				side.note(file.Name, sum != file.SHA256)
 				return err
 			})
 		}
@@ -130,6 +148,15 @@ func (d *differ) digests(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// note notes whether a report was changed: of a mapping in parts, whether one of them was.
+func (s *operand) note(path string, changed bool) {
+	name := filepath.Base(path)
+	if s.parts != nil && filepath.Base(filepath.Dir(path)) == manifest.PartsDir {
+		name = filepath.Base(s.mapping.Name)
+	}
+	s.changed[name] = s.changed[name] || changed
 }
 
 // isChanged reports whether any report was changed.

@@ -201,7 +201,7 @@ func (e *emitter) run(ctx context.Context, from *extsort.Sorter, format func(*fo
 		return ended(order, from.InOrder(ctx, 2, func(i int, b *extsort.Bucket) error {
 			shared := &sharedBucket{Bucket: b, number: i}
 			if s := e.settled; s != nil {
-				if !s.Continues(i) {
+				if !s.Continues(i) && b.Len() > 0 {
 					origin, kept = nil, origins{}
 				}
 				shared.origin, shared.origins = origin, kept

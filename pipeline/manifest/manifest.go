@@ -48,6 +48,25 @@ func IsBeside(name string) bool {
 	return name == Name || name == TimingsName || name == PageName || unfinished
 }
 
+// StageDir is what tasks leave beside a mapping in parts (package stage).
+const StageDir = "stage"
+
+// Reports returns the files of a run as if a mapping in parts were one, whose digest is not known, and the
+// names of the parts; nil: it has none.
+func (m *Manifest) Reports() (files Files, parts []string) {
+	for _, f := range m.Files {
+		if !IsPart(f.Name) {
+			files = append(files, f)
+			continue
+		}
+		if parts = append(parts, f.Name); len(parts) == 1 {
+			files = append(files, FileSum{Name: "mapping.csv", RowDigest: m.RowDigest})
+		}
+		files[len(files)-1].Rows += f.Rows
+	}
+	return files, parts
+}
+
 // IsPart reports whether a file is a part of a mapping.
 func IsPart(name string) bool { return strings.HasPrefix(name, PartsDir+"/") }
 

@@ -58,8 +58,14 @@ func (s *Settlement) Amend(ctx context.Context, records *extsort.Sorter, a *Amen
 		return nil
 	})
 	s.lower = a.Lower
-	if a.Continues && len(s.buckets) > 0 {
-		s.buckets[0].origin = origin{known: true} // which is itself
+	if !a.Continues {
+		return err
+	}
+	for i := range s.buckets {
+		if records.Count(i) > 0 {
+			s.buckets[i].origin = origin{true, i, 0} // which is itself
+			break
+		}
 	}
 	return err
 }

@@ -70,7 +70,7 @@ func (j *Job) Commit(ctx context.Context) (*Run, error) {
 	}); err != nil {
 		return nil, err
 	}
-	m.Files = append(m.Files, sumOf(listed, c.Rejected), collisions)
+	m.Files = append(m.Files, collisions, sumOf(listed, c.Rejected))
 	var buf bytes.Buffer
 	if err := manifest.Write(&buf, m); err != nil {
 		return nil, err

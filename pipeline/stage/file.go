@@ -19,7 +19,7 @@ import (
 
 // A file is one that an attempt writes.
 type file struct {
-	*os.File
+	f    *os.File
 	buf  *bufio.Writer
 	sum  hash.Hash // nil: nobody wants the digest
 	size int64
@@ -34,7 +34,7 @@ func create(path string) (*file, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &file{File: f, buf: bufio.NewWriterSize(f, 256<<10)}, nil
+	return &file{f: f, buf: bufio.NewWriterSize(f, 256<<10)}, nil
 }
 
 func (f *file) Write(p []byte) (int, error) {
@@ -49,9 +49,9 @@ func (f *file) Write(p []byte) (int, error) {
 func (f *file) close() error {
 	err := f.buf.Flush()
 	if err == nil {
-		err = f.Sync()
+		err = f.f.Sync()
 	}
-	return errors.Join(err, f.Close())
+	return errors.Join(err, f.f.Close())
 }
 
 // An attempt is one of a task, which names the files that it writes.

@@ -105,7 +105,7 @@ type Job struct {
 
 // The files of a plan in the output directory.
 const (
-	work     = "stage" // directory of all that is no output
+	work     = manifest.StageDir // directory of all that is no output
 	planName = "plan.json"
 )
 
@@ -238,10 +238,10 @@ func writeWhole(path string, write func(io.Writer) error) error {
 	}
 	err = errors.Join(write(f), f.close())
 	if err == nil {
-		err = os.Rename(f.Name(), path)
+		err = os.Rename(f.f.Name(), path)
 	}
 	if err != nil {
-		err = errors.Join(err, os.Remove(f.Name()))
+		err = errors.Join(err, os.Remove(f.f.Name()))
 	}
 	return err
 }

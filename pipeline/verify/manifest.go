@@ -25,6 +25,7 @@ type run struct {
 	base      *report.Base // of short_url; nil: blank
 	order     report.Order
 	mapping   string        // name of the file; "": there is none
+	parts     []string      // of it, as the manifest lists them; nil: it is one file
 	noMapping bool          // because the run had too many rejects
 	columns   columns.Union // of all inputs, as the run united them
 	judge     *judge.Judge
@@ -119,7 +120,9 @@ func (r *run) readInputs(bad func(field string, expected, got any)) {
 // that had too many rejects lists these alone.
 func (r *run) readFiles(format string, bad func(field string, expected, got any)) {
 	var names []string
-	for _, f := range r.manifest.Files {
+	var files manifest.Files
+	files, r.parts = r.manifest.Reports()
+	for _, f := range files {
 		names = append(names, f.Name)
 	}
 	all := []string{report.Format(format).FileName(), manifest.CollisionsName, manifest.RejectsName}

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"sync/atomic"
 
+	"github.com/linkforge/bulk/pipeline/fsys"
 	"github.com/linkforge/bulk/pipeline/manifest"
 	"github.com/linkforge/bulk/pipeline/readback"
 	"github.com/linkforge/bulk/pipeline/report"
@@ -38,21 +39,34 @@ func newReports(dir string, run *run, found *findings) (s *reports, err error) {
 // openReport opens a report; nil if it cannot be read, which is a finding. The first time
 // cells that a spreadsheet would run are findings, too.
 func openReport[R any](ctx context.Context, s *reports, name string, first bool, open func(context.Context, string, readback.Options) (*R, error)) (*R, error) {
-	if slices.Contains(s.unread, name) {
+	if slices.Contains(s.unread, name) || name == s.run.mapping && slices.ContainsFunc(s.unread, manifest.IsPart) {
 		return nil, nil
 	}
-	opts := readback.Options{ExcelSafe: s.run.terms.ExcelSafe, Columns: s.run.codes.own}
+	path := filepath.Join(s.dir, name)
+	opts := readback.Options{FS: s.run.filesOf(s.dir, name), ExcelSafe: s.run.terms.ExcelSafe, Columns: s.run.codes.own}
 	if first {
 		opts.Unsafe = func(row int64, column, cell string) {
 			s.findings.fault(name, row).wrong(BadFormula, column, string(report.Defuse([]byte(cell))), cell)
 		}
 	}
-	r, err := open(ctx, filepath.Join(s.dir, name), opts)
+	r, err := open(ctx, path, opts)
 	if err != nil {
 		_, err = s.damaged(name, err)
 		return nil, err
 	}
 	return r, nil
+}
+
+// filesOf returns the file system that has a report; nil: that of the system.
+func (r *run) filesOf(dir, name string) fsys.FS {
+	if name != r.mapping || len(r.parts) == 0 {
+		return nil
+	}
+	paths := make([]string, len(r.parts))
+	for i, part := range r.parts {
+		paths[i] = filepath.Join(dir, filepath.FromSlash(part))
+	}
+	return readback.Parts(filepath.Join(dir, name), paths)
 }
 
 // damaged makes a finding of an error that means a damaged report, and returns any other
@@ -146,9 +160,11 @@ func inBlocks[B any](ctx context.Context, workers int, read func(block *B, send 
 // checkDir compares an output directory with the list of its files in the manifest, and
 // returns those that cannot be read. Links to files are followed.
 func checkDir(dir string, files []manifest.FileSum, found *findings) (unread []string, err error) {
-	var known []string
+	known := map[string]bool{}
 	for _, file := range files {
-		known = append(known, file.Name)
+		if known[file.Name] = true; manifest.IsPart(file.Name) {
+			known[manifest.PartsDir], known[manifest.StageDir] = true, true
+		}
 		info, err := os.Stat(filepath.Join(dir, file.Name))
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
@@ -164,7 +180,7 @@ func checkDir(dir string, files []manifest.FileSum, found *findings) (unread []s
 	}
 	entries, err := os.ReadDir(dir)
 	for _, e := range entries {
-		if !slices.Contains(known, e.Name()) && !manifest.IsBeside(e.Name()) {
+		if !known[e.Name()] && !manifest.IsBeside(e.Name()) {
 			found.doubt(e.Name(), 0).wrong(FileUnlisted, "", "a file that the manifest lists", "")
 		}
 	}

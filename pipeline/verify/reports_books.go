@@ -16,7 +16,8 @@ import (
 // checkCounts compares the manifest with the rows of a file: their number, and those
 // of each outcome that is counted.
 func (s *reports) checkCounts(file string, rows int64, outcomes map[string]int64) {
-	for _, f := range s.run.manifest.Files {
+	files, _ := s.run.manifest.Reports()
+	for _, f := range files {
 		if f.Name == file && f.Rows != rows {
 			s.findings.wrong(BadCount, "files."+file+".rows", rows, f.Rows)
 		}
