@@ -112,6 +112,13 @@
 // With Config.TargetBase package judge resolves URLs that have neither scheme nor host (canon.Base). The
 // record has the resolved one as its original URL, and that of the input likewise.
 //
+// # Tasks
+//
+// Package stage does a run in tasks, which share nothing but a directory, out of the same stages: a task of
+// map is intake of one input (intake.OpenOne), one of reduce is a survey of a part of the records
+// (settle.Survey) and emit of that. What the parts decide together is settled by settle.Coder, as in a run,
+// and comes back as an amendment (settle.Settlement.Amend). [PlanStages] and [CommitStages] are its ends.
+//
 // # Deletes
 //
 // A delete has the inputs, the sorts and the output directory of a run, and a way of its own between
@@ -174,6 +181,8 @@
 //	delete.go    what a delete is told (DeleteConfig), and its steps (Delete)
 //	reports.go   the files of an attempt, and whether the books balance
 //	rules.go     whether rows are held against the rules of links
+//	stages.go    a run in tasks: what it is told, and what it cannot do
+//	export.go    the links of a store, and what is told of them
 //	describe.go  the manifest of a run, and its fingerprint
 //	paths.go     inputs and stores that lie where the output goes
 //	budget.go    how Config.Memory is divided
