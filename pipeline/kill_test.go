@@ -276,13 +276,19 @@ func TestKill(t *testing.T) {
 func TestKillLegacy(t *testing.T) {
 	points := soaked(t, len(kinds))
 	for i, store := range killableStores {
-		for j, mode := range []legacy.Mode{legacy.Keep, legacy.Both} {
+		for j, of := range []string{string(legacy.Keep), string(legacy.Both), string(legacy.Keep) + " params"} {
 			if killsElsewhere(i, j) {
 				continue
 			}
-			t.Run(store.name+"/"+string(mode), func(t *testing.T) {
-				t.Setenv(killLegacy, string(mode))
-				testKill(t, store, true, points, killLegacyInput, 2000)
+			t.Run(store.name+"/"+of, func(t *testing.T) {
+				mode, identity, _ := strings.Cut(of, " ")
+				t.Setenv(killLegacy, mode)
+				input := killLegacyInput
+				if identity != "" {
+					t.Setenv(killRules, identity)
+					input = killPartsInput
+				}
+				testKill(t, store, true, points, input, 2000)
 			})
 		}
 	}
@@ -430,6 +436,18 @@ func killLegacyInput(t *testing.T, n int) {
 		fmt.Fprintf(&b, "%s%s,%s,%s,%s\n", u, []string{"", "#x"}[rnd.IntN(2)], team, code, []string{"", "alias", "link"}[rnd.IntN(3)])
 	}
 	write(t, "a.csv", b.String())
+}
+
+// killPartsInput writes a.csv with legacy codes and parameters.
+func killPartsInput(t *testing.T, n int) {
+	t.Helper()
+	killLegacyInput(t, n)
+	lines := strings.Split(strings.TrimSpace(read(t, "a.csv")), "\n")
+	for i := range lines {
+		lines[i] += []string{",,", ",2027-01-01,", ",,5"}[i%3]
+	}
+	lines[0] = "url,team,code,kind,expires_at,max_uses"
+	write(t, "a.csv", strings.Join(lines, "\n")+"\n")
 }
 
 // killRulesInput writes a.csv with parameters, others in each number of rows: most links change that

@@ -343,8 +343,7 @@ func (w *worker) accept(in *Input, at record.Place, old *record.Legacy, group ui
 		rec = record.Finish(rec, h, row.Original, flags)
 	} else {
 		if old != nil && old.Code != nil && w.claims != nil {
-			w.identity = rules.AppendKey(w.identity[:0], record.StartedCanonical(rec), w.params.Parts)
-			claim.File(w.claims, group, claim.Claim{Key: h.Key(), Code: old.Code, Identity: w.identity})
+			claim.File(w.claims, group, claim.Claim{Key: h.Key(), Code: old.Code, Identity: w.claimant(rec)})
 		}
 		rec = record.FinishWith(rec, h, row.Original, flags, first, old, with)
 	}
@@ -357,6 +356,16 @@ func (w *worker) accept(in *Input, at record.Place, old *record.Legacy, group ui
 	rec = record.AppendPlace(rec, at)
 	copy(w.records.Reserve(group, w.rows.Order.Key(first.Hash), len(rec)), rec)
 	w.buf = rec
+}
+
+// claimant returns the identity of the row in hand, whose record ends with the canonical URL.
+func (w *worker) claimant(rec []byte) []byte {
+	canonical := record.StartedCanonical(rec)
+	if len(w.params.Parts) == 0 {
+		return canonical
+	}
+	w.identity = rules.AppendKey(w.identity[:0], canonical, w.params.Parts)
+	return w.identity
 }
 
 // readParams returns the parameters of the row in hand, which is in a workspace.

@@ -203,11 +203,13 @@ func testRulesLookup(t *testing.T, db *database) {
 		found
 		Rules
 	}
+	keys := map[string]sink.Key{"AA": plain.Key, "BB": limited.Key, "CC": expiring.Key, "DD": alias("w", url, "DD").Key}
 	db.peek(func(s sink.Session) {
 		for _, c := range []struct {
 			probe sink.Probe
 			want  []answer
 		}{
+			{sink.Probe{Workspace: []byte("w"), Code: []byte("DD"), WantRules: true, WantRun: true, Parts: true}, []answer{{found{0, false, "DD", url, 1, true}, active}}},
 			{at(plain, "AA"), []answer{{found{0, true, "AA", "", 1, false}, active}}},
 			{at(plain, "BB"), []answer{{found{0, true, "AA", "", 1, false}, active}, {found{0, false, "BB", url, 1, false}, ofLimited}}},
 			{at(limited, "AA"), []answer{{found{0, true, "BB", "", 1, false}, ofLimited}, {found{0, false, "AA", url, 1, false}, active}}},
@@ -221,6 +223,9 @@ func testRulesLookup(t *testing.T, db *database) {
 				a := answer{found{f.Probe, f.Same, string(f.Code), string(f.Canonical), f.Run, f.Alias}, rulesOf(f.Rules)}
 				if f.Same {
 					a.Canonical = ""
+				}
+				if c.probe.Parts && f.Key != keys[string(f.Code)] {
+					t.Errorf("%s has the key %x, not %x", f.Code, f.Key, keys[string(f.Code)])
 				}
 				got = append(got, a)
 				return nil
