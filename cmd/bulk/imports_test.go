@@ -56,7 +56,7 @@ var layers = map[string][]string{
 	"sink/sinktest":        {"sink", "codegen"},
 
 	"pipeline/intake": {"pipeline/campaign", "canon", "codegen", "pipeline/along", "pipeline/claim", "pipeline/columns", "pipeline/extsort", "pipeline/judge", "pipeline/legacy", "pipeline/manifest", "pipeline/outcome", "pipeline/packed", "pipeline/profile", "pipeline/record", "pipeline/rules", "pipeline/source", "pipeline/terms"},
-	"pipeline/claim":  {"codegen", "pipeline/extsort", "pipeline/legacy", "pipeline/packed", "pipeline/record", "sink"},
+	"pipeline/claim":  {"codegen", "pipeline/extsort", "pipeline/legacy", "pipeline/packed", "pipeline/record", "pipeline/rules", "sink"},
 	"pipeline/settle": {"codegen", "pipeline/assign", "pipeline/claim", "pipeline/extsort", "pipeline/legacy", "pipeline/outcome", "pipeline/packed", "pipeline/record", "pipeline/rules", "sink"},
 	"pipeline/emit":   {"pipeline/campaign", "canon", "codegen", "pipeline/claim", "pipeline/extsort", "pipeline/intake", "pipeline/legacy", "pipeline/manifest", "pipeline/outcome", "pipeline/packed", "pipeline/record", "pipeline/report", "pipeline/rules", "pipeline/settle", "sink"},
 	"pipeline/remove": {"canon", "codegen", "pipeline/columns", "pipeline/extsort", "pipeline/intake", "pipeline/legacy", "pipeline/outcome", "pipeline/packed", "pipeline/profile", "pipeline/record", "pipeline/report", "pipeline/rules", "pipeline/source", "sink"},

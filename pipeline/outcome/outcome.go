@@ -3,7 +3,6 @@
 package outcome
 
 import (
-	"bytes"
 	"fmt"
 	"strconv"
 	"strings"
@@ -118,7 +117,7 @@ func OtherURLDetail(url []byte) string { return "the code is that of " + beginni
 // long URL it has the beginning. If it is the URL of the row, too, its link is one of other parts.
 func CodeTakenDetail(code, owner, canonical []byte) string {
 	detail := fmt.Sprintf("the code %.64q belongs to %s", code, beginning(owner))
-	if bytes.Equal(owner, canonical) {
+	if string(owner) == string(canonical) {
 		detail += ", with another expiry, use limit or reference"
 	}
 	return detail
