@@ -57,14 +57,14 @@ func outcomes(t *testing.T, files map[string]string) string {
 // agrees.
 func TestEveryKind(t *testing.T) {
 	other, empty := inPostgres(t)
-	const reject = "chain=reject,expired=reject,targeted=reject,secret=reject"
+	const reject = "chain=reject,expired=reject,targeted=reject,secret=reject,suspect=reject,private=reject"
 	for _, tt := range []struct{ policy, want, warned string }{
-		{"pattern=reject", "abc closed:protected old:inactive bad:inactive ^a(.*)$:pattern loop:loop chain over geo reset mail abc:code_taken bare ftp:unsupported_scheme both:protected twice",
-			"chain 1 expired 2 secret 3 targeted 1"},
-		{reject, "abc closed:protected old:inactive bad:inactive ^a(.*)$:pattern loop:loop chain:chain over:expired geo:targeted reset:secret mail:secret abc:code_taken bare ftp:unsupported_scheme both:protected twice:expired",
+		{"pattern=reject", "abc closed:protected old:inactive bad:inactive ^a(.*)$:pattern loop:loop chain over geo reset mail abc:code_taken bare ftp:unsupported_scheme both:protected twice joined local",
+			"chain 1 expired 2 private 1 secret 3 suspect 1 targeted 1"},
+		{reject, "abc closed:protected old:inactive bad:inactive ^a(.*)$:pattern loop:loop chain:chain over:expired geo:targeted reset:secret mail:secret abc:code_taken bare ftp:unsupported_scheme both:protected twice:expired joined:suspect local:private",
 			""},
-		{"protected=keep,inactive=warn,pattern=keep,loop=warn,expired=keep,secret=keep,targeted=keep,chain=keep",
-			"abc closed old bad ^a(.*)$ loop chain over geo reset mail abc:code_taken bare ftp:unsupported_scheme both twice",
+		{"protected=keep,inactive=warn,pattern=keep,loop=warn,expired=keep,secret=keep,targeted=keep,chain=keep,suspect=keep,private=keep",
+			"abc closed old bad ^a(.*)$ loop chain over geo reset mail abc:code_taken bare ftp:unsupported_scheme both twice joined local",
 			"inactive 3 loop 1"},
 	} {
 		for name, fresh := range map[string]func() sink.Store{

@@ -32,7 +32,7 @@ var layers = map[string][]string{
 	"pipeline/topk":          {},
 	"pipeline/profile":       {"codegen"},
 	"pipeline/attrs":         {"canon", "pipeline/profile"}, // of canon how bytes become text
-	"pipeline/hygiene":       {"canon", "pipeline/legacy", "pipeline/profile"},
+	"pipeline/hygiene":       {"canon", "codegen", "pipeline/legacy", "pipeline/profile"},
 	"pipeline/rules":         {"pipeline/outcome", "pipeline/profile"},
 	"pipeline/columns":       {"canon", "codegen", "pipeline/profile"}, // of canon how bytes become text
 	"pipeline/campaign":      {"canon"},                                // also for use in a distributed runner
@@ -85,7 +85,7 @@ var pure = map[string]string{
 	"pipeline/campaign": "bytes cmp encoding/json errors fmt go.yaml.in/yaml/v3 hash/maphash io maps math regexp slices strings unicode unicode/utf8 " + module + "canon",
 	"pipeline/charset":  "fmt golang.org/x/text/encoding/charmap golang.org/x/text/transform slices strconv strings",
 	"pipeline/columns":  "bytes encoding/json fmt math slices strconv strings unicode " + module + "canon " + module + "codegen " + module + "pipeline/profile",
-	"pipeline/hygiene":  "bytes encoding/hex fmt iter math/bits regexp slices strings time unicode unicode/utf8 " + module + "canon " + module + "pipeline/legacy " + module + "pipeline/profile",
+	"pipeline/hygiene":  "bytes fmt iter math/bits net/netip regexp slices strings time unicode unicode/utf8 " + module + "canon " + module + "codegen " + module + "pipeline/legacy " + module + "pipeline/profile",
 	"pipeline/judge":    "bytes unicode/utf8 " + module + "canon " + module + "codegen " + module + "pipeline/campaign " + module + "pipeline/hygiene " + module + "pipeline/legacy " + module + "pipeline/outcome " + module + "pipeline/rules",
 	"pipeline/legacy":   "bufio bytes cmp fmt io regexp strings unicode/utf8",
 	"pipeline/outcome":  "fmt strconv strings unicode/utf8 " + module + "pipeline/legacy",

@@ -99,6 +99,10 @@ those whose name says what they are. Links that exist are not changed.
                     targeted=warn     it has rules by country or device
                     secret=warn       its URL has a password, token or e-mail
                                       address
+                    suspect=warn      its URL has another URL in its path, or
+                                      its host is http or https
+                    private=warn      its host is a private address, localhost,
+                                      .local or .internal
   --short-domain  The domain of the short URLs, or several with commas. It finds
                   links that lead to short links.`
 

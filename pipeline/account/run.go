@@ -391,6 +391,8 @@ var thatKind = [hygiene.KindCount]string{
 	hygiene.Loop:      "lead to themselves",
 	hygiene.Chain:     "lead to another short link",
 	hygiene.Secret:    "have a secret in their URL",
+	hygiene.Suspect:   "have another URL in their URL",
+	hygiene.Private:   "lead to a host that not everybody can reach",
 }
 
 // kindOf tells of links of a kind that the store cannot keep as they were.

@@ -26,10 +26,12 @@ const (
 	Loop                    // its destination is its own short URL
 	Chain                   // its destination is another short URL
 	Secret                  // its URL has a password, a token, an e-mail address
+	Suspect                 // its URL is two in one, or has a scheme for a host
+	Private                 // its host is one that not everybody can reach
 	KindCount = iota        // of kinds
 )
 
-var names = [KindCount]string{"pattern", "protected", "inactive", "expired", "targeted", "starts", "ends", "loop", "chain", "secret"}
+var names = [KindCount]string{"pattern", "protected", "inactive", "expired", "targeted", "starts", "ends", "loop", "chain", "secret", "suspect", "private"}
 
 // String returns the name of the kind, which is also the reason of rejects.
 func (k Kind) String() string { return names[k] }

@@ -50,19 +50,19 @@ func TestParseKind(t *testing.T) {
 			t.Errorf("%s: %v, %v", k, got, err)
 		}
 	}
-	const want = `"Loop" is not pattern, protected, inactive, expired, targeted, starts, ends, loop, chain or secret`
+	const want = `"Loop" is not pattern, protected, inactive, expired, targeted, starts, ends, loop, chain, secret, suspect or private`
 	if _, err := ParseKind("Loop"); err == nil || err.Error() != want {
 		t.Error(err)
 	}
 }
 
 func TestParsePolicy(t *testing.T) {
-	const defaults = "chain=warn,ends=warn,expired=warn,inactive=reject,loop=reject,pattern=reject,protected=reject,secret=warn,starts=warn,targeted=warn"
+	const defaults = "chain=warn,ends=warn,expired=warn,inactive=reject,loop=reject,pattern=reject,private=warn,protected=reject,secret=warn,starts=warn,suspect=warn,targeted=warn"
 	for text, want := range map[string]string{
 		"":                             defaults,
 		"loop=reject":                  defaults,
-		"protected=warn,secret=reject": "chain=warn,ends=warn,expired=warn,inactive=reject,loop=reject,pattern=reject,protected=warn,secret=reject,starts=warn,targeted=warn",
-		"expired=keep":                 "chain=warn,ends=warn,expired=keep,inactive=reject,loop=reject,pattern=reject,protected=reject,secret=warn,starts=warn,targeted=warn",
+		"protected=warn,secret=reject": "chain=warn,ends=warn,expired=warn,inactive=reject,loop=reject,pattern=reject,private=warn,protected=warn,secret=reject,starts=warn,suspect=warn,targeted=warn",
+		"expired=keep":                 "chain=warn,ends=warn,expired=keep,inactive=reject,loop=reject,pattern=reject,private=warn,protected=reject,secret=warn,starts=warn,suspect=warn,targeted=warn",
 		"loop":                         `!"loop" is not KIND=DECISION`,
 		"loop=keep,":                   `!"" is not KIND=DECISION`,
 		"=keep":                        `!"" is not pattern, protected,`,

@@ -27,7 +27,7 @@ type Policy [KindCount]Decision
 func Defaults() Policy {
 	return Policy{
 		Pattern: Reject, Protected: Reject, Inactive: Reject, Loop: Reject,
-		Expired: Warn, Chain: Warn, Targeted: Warn, Starts: Warn, Ends: Warn, Secret: Warn,
+		Expired: Warn, Chain: Warn, Targeted: Warn, Starts: Warn, Ends: Warn, Secret: Warn, Suspect: Warn, Private: Warn,
 	}
 }
 

@@ -185,6 +185,7 @@ func (r *Rules) Seen(c *Columns) (s Set) {
 	for kind, known := range map[Kind]bool{
 		Pattern: len(c.Regex) > 0, Protected: len(c.Password) > 0, Inactive: len(c.Archived)+len(c.Enabled)+len(c.Redirects)+len(c.Status) > 0, Expired: len(c.Expires)+len(c.Limits)+len(c.Status) > 0, Starts: len(c.Starts) > 0, Ends: true,
 		Targeted: len(c.Targets) > 0, Loop: len(r.ShortDomains) > 0, Chain: len(r.ShortDomains) > 0, Secret: r.Policy[Secret] != Keep,
+		Suspect: r.Policy[Suspect] != Keep, Private: r.Policy[Private] != Keep,
 	} {
 		if known {
 			s.Add(kind)
@@ -252,11 +253,13 @@ func timeOf(columns []int, cell func(column int) []byte) (time.Time, bool) {
 
 // URL returns the kinds that the URL of a row shows: the original one and its canonical form. The
 // row may have a code, and a domain as profile.DomainOf returns it. Loop and Chain need short
-// domains; Secret is not looked for if the policy keeps it. If the original URL has no '?', '#' or
-// '@' and its host is no short domain, nothing is allocated.
+// domains; Secret, Suspect and Private are not looked for if the policy keeps them. If the original URL
+// has no '?', '#' or '@', no other URL in its path, and its host is neither a short domain nor an address,
+// nothing is allocated.
 func (r *Rules) URL(original, canonical, code, domain []byte) (s Set) {
+	host, rest := cutHost(canonical)
 	if len(r.ShortDomains) > 0 {
-		if host, rest := cutHost(canonical); r.ShortDomains[string(host)] {
+		if r.ShortDomains[string(host)] {
 			switch path := upTo(rest, "?#"); {
 			case len(path) == 0:
 			case isDomain(domain, host) && legacy.Same(plainCode(path), plainCode(code), r.Fold):
@@ -268,6 +271,12 @@ func (r *Rules) URL(original, canonical, code, domain []byte) (s Set) {
 	}
 	if r.Policy[Secret] != Keep && maySecrets(original) && len(secrets(original)) > 0 {
 		s.Add(Secret)
+	}
+	if r.Policy[Suspect] != Keep && (isScheme(nameOf(host)) || hasSecondURL(original)) {
+		s.Add(Suspect)
+	}
+	if r.Policy[Private] != Keep && isPrivate(nameOf(host)) {
+		s.Add(Private)
 	}
 	return s
 }
@@ -324,6 +333,14 @@ func (k Kind) Detail(c *Columns, cell func(column int) []byte, original, canonic
 		if found := secrets(original); len(found) > 0 {
 			return "the URL has a secret: " + found[0].String()
 		}
+	case Suspect:
+		if host, _ := cutHost(canonical); isScheme(nameOf(host)) {
+			return fmt.Sprintf("the host of the URL is %s", nameOf(host))
+		}
+		return "the path of the URL has another URL in it"
+	case Private:
+		host, _ := cutHost(canonical)
+		return fmt.Sprintf("not everybody can reach the host %s", nameOf(host))
 	}
 	return ""
 }
