@@ -21,6 +21,7 @@ import (
 	"github.com/linkforge/bulk/pipeline/manifest"
 	"github.com/linkforge/bulk/pipeline/report"
 	"github.com/linkforge/bulk/pipeline/rules"
+	"github.com/linkforge/bulk/pipeline/shorturl"
 	"github.com/linkforge/bulk/pipeline/source"
 	"github.com/linkforge/bulk/sink"
 )
@@ -50,7 +51,9 @@ type Config struct {
 	Attrs        string          // what goes along with links: "none", or a list of column names and "profile"; "": "profile" with Legacy, otherwise "none"
 	KeepCreated  bool            // created_at of links is their creation time in the input, if that can be read
 	Hygiene      *hygiene.Policy // what becomes of links that the store cannot keep as they were; nil: the defaults
-	ShortDomains map[string]bool // of short URLs, by which loops and chains are found (hygiene.ParseDomains)
+	ShortDomains map[string]bool // of short URLs, by which loops and chains are found beside those of rows (hygiene.ParseDomains)
+
+	DefaultDomain string // of rows whose cells tell none (hygiene.ParseDomain); "": none
 
 	Campaign   *campaign.Plan // each row becomes a link for each combination of its parameters; nil: one link
 	TargetBase *canon.Base    // URLs without scheme and host are resolved against it; nil: they are not
@@ -76,7 +79,7 @@ type Config struct {
 	NewRun       bool          // give up unfinished runs of the same fingerprint rather than resume one
 	ReportFormat report.Format // "": CSV
 	ReportOrder  report.Order  // "": SortOrder
-	BaseURL      string        // of short_url; "": blank
+	BaseURL      string        // of short_url, as of package shorturl; "": blank
 	ExcelSafe    bool
 	NoCarry      bool // leave the other columns of the input out of the mapping
 
@@ -185,8 +188,11 @@ func (c Config) withDefaults() (Config, error) {
 // migrates reports whether the run looks at what a link was beyond code and URL.
 func (c *Config) migrates() bool {
 	return c.Legacy != legacy.Off || c.Domains != legacy.DomainsOff || c.Attrs != "" && c.Attrs != along.None ||
-		c.KeepCreated || c.Hygiene != nil || len(c.ShortDomains) > 0 || c.Source.MapsExtra()
+		c.KeepCreated || c.Hygiene != nil || len(c.ShortDomains) > 0 || c.DefaultDomain != "" || c.Source.MapsExtra() || c.base().Has(shorturl.Domain)
 }
+
+// base is that of short URLs; nil: there are none.
+func (c *Config) base() *shorturl.Base { return shorturl.NewBase(c.BaseURL) }
 
 // withMigration fills in the defaults of what is looked at beyond code and URL.
 func (c *Config) withMigration() {
@@ -194,7 +200,7 @@ func (c *Config) withMigration() {
 		c.Attrs = along.Profile
 	}
 	c.Attrs = cmp.Or(c.Attrs, along.None)
-	c.Source.Roles, c.Source.ByDomain = true, c.Domains == legacy.DomainsKeep
+	c.Source.Roles, c.Source.ByDomain, c.Source.DefaultDomain = true, c.Domains == legacy.DomainsKeep, c.DefaultDomain
 	_, c.Source.Along, _ = along.Parse(c.Attrs) // validate has its error
 	policy := c.Policy()
 	c.Hygiene = &policy
@@ -270,6 +276,13 @@ func (c *Config) validate() error {
 	check("Domains", badDomains)
 	if c.Domains == legacy.DomainsKeep && (c.Source.WorkspaceColumn != "" || c.Source.Map["workspace"] != "") {
 		complain("Config.Domains keep cannot be used with a workspace column")
+	}
+	if c.DefaultDomain != "" {
+		domain, err := hygiene.ParseDomain(c.DefaultDomain)
+		if err == nil && domain != c.DefaultDomain {
+			err = fmt.Errorf("%q is not as hygiene.ParseDomain returns it", c.DefaultDomain)
+		}
+		check("DefaultDomain", err)
 	}
 	if c.Attrs != "" {
 		_, _, badAttrs := along.Parse(c.Attrs)
@@ -407,13 +420,13 @@ func size(bytes int64) string {
 
 func checkBaseURL(base string) error {
 	const form = "is not of the form https://host or https://host/path"
-	u, err := url.Parse(strings.Replace(base, "{workspace}", "workspace", 1))
+	u, err := url.Parse(shorturl.Unmarked(base, "x"))
 	switch {
 	case base == "":
 		return nil
 	case err == nil && u.User != nil: // not shown: it would be, in every mapping and manifest
 		return errors.New("the base URL has a user name or password")
-	case err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Hostname() != "" && !strings.ContainsAny(strings.Replace(base, "{workspace}", "", 1), "?# \"<>\\^`{|}"):
+	case err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Hostname() != "" && !strings.ContainsAny(shorturl.Unmarked(base, ""), "?# \"<>\\^`{|}"):
 		return nil
 	case strings.Contains(base, "@") || strings.Contains(base, "%40"): // not shown either
 		return errors.New("the base URL, which may have a password, " + form)

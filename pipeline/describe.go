@@ -55,7 +55,7 @@ func (c *Config) terms() *terms.Terms {
 		t.Codes = &terms.Codes{Codes: judge.Codes{Mode: c.Legacy, Rules: codes, Pattern: c.CodePattern}, OnConflict: c.OnConflict, ReservedSHA256: c.ReservedSHA256}
 	}
 	if c.migrates() {
-		t.Beyond = &terms.Beyond{Attrs: c.Attrs, Policy: c.Policy(), KeepCreated: c.KeepCreated, Domains: c.Domains, ShortDomains: c.ShortDomains, NoEnds: c.NoRules}
+		t.Beyond = &terms.Beyond{Attrs: c.Attrs, Policy: c.Policy(), KeepCreated: c.KeepCreated, Domains: c.Domains, ShortDomains: c.ShortDomains, DefaultDomain: c.DefaultDomain, NoEnds: c.NoRules}
 	}
 	if c.Rules != nil {
 		t.Rules = &terms.Rules{Flags: *c.Rules, OnDrift: c.OnDrift, Revive: c.Revive, Ends: c.Source.Ends}

@@ -14,11 +14,13 @@ import (
 
 	"github.com/linkforge/bulk/canon"
 	"github.com/linkforge/bulk/pipeline"
+	"github.com/linkforge/bulk/pipeline/campaign"
 	"github.com/linkforge/bulk/pipeline/hygiene"
 	"github.com/linkforge/bulk/pipeline/legacy"
 	"github.com/linkforge/bulk/pipeline/report"
 	"github.com/linkforge/bulk/pipeline/verify"
 	"github.com/linkforge/bulk/sink"
+	"pgregory.net/rapid"
 )
 
 // everyKind is an export with a link of every kind that the store cannot keep as it was.
@@ -225,13 +227,13 @@ func TestDomains(t *testing.T) {
 		{legacy.DomainsOff, "w", "w/x w/y w/z", "map[code_taken:1]"},
 	} {
 		cfg := keeping(legacy.Keep, openStore(t, t.TempDir()))
-		cfg.Domains, cfg.Workspace, cfg.BaseURL = tt.domains, tt.workspace, "https://{workspace}"
+		cfg.Domains, cfg.Workspace, cfg.BaseURL = tt.domains, tt.workspace, "https://sho.rt/{workspace}"
 		cfg.Source.Map = map[string]string{"domain": "domain"}
 		files, result := job(t, cfg, map[string]string{"in.csv": text})
 		var got []string
 		for _, r := range records(t, files["mapping.csv"]) {
 			at := r["workspace_id"] + "/" + r["short_code"]
-			if got = append(got, at); r["short_url"] != "https://"+at {
+			if got = append(got, at); r["short_url"] != "https://sho.rt/"+at {
 				t.Errorf("%s: %s", at, r["short_url"])
 			}
 		}
@@ -384,4 +386,44 @@ func TestMigrationTampered(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A short URL may have the domain of its row, which is the default where the row has none. Each is checked
+// against the row of the input, whatever the mapping looks like.
+func TestShortURLOfDomain(t *testing.T) {
+	const text = "code,url,domain\nx,http://a/,S.test\nx,http://b/,t.test:8080\ny,http://a/,\nz,http://a/,https://s.test/\n,http://c/,\n,http://d/,bücher.test\n"
+	domains := map[string]string{"1": "s.test", "2": "t.test:8080", "3": "d.test", "4": "s.test", "5": "d.test", "6": "xn--bcher-kva.test"}
+	rapid.Check(t, func(rt *rapid.T) {
+		mode := rapid.SampledFrom([]legacy.Mode{legacy.Off, legacy.Keep, legacy.Both, legacy.Map}).Draw(rt, "mode")
+		cfg := pipeline.Config{Store: openStore(t, t.TempDir()), Legacy: mode, OnConflict: legacy.Reject}
+		cfg.Domains = rapid.SampledFrom([]legacy.Domains{legacy.DomainsOff, legacy.DomainsKeep, legacy.DomainsMerge}).Draw(rt, "domains")
+		cfg.Workspace, cfg.BaseURL, cfg.DefaultDomain = "w", "https://{domain}/{workspace}", "d.test"
+		if cfg.Domains == legacy.DomainsKeep && rapid.Bool().Draw(rt, "no workspace") {
+			cfg.Workspace = ""
+		}
+		cfg.Source.Map = map[string]string{"domain": "domain"}
+		cfg.ReportOrder = rapid.SampledFrom([]report.Order{report.SortOrder, report.InputOrder}).Draw(rt, "order")
+		cfg.NoCarry = rapid.Bool().Draw(rt, "no carry")
+		if mode == legacy.Off && rapid.Bool().Draw(rt, "campaign") {
+			plan, err := campaign.Parse([]string{"utm_source=a,b"}, "", nil, 10)
+			must(t, err)
+			cfg.Campaign = plan
+		}
+		if rapid.Bool().Draw(rt, "spill") {
+			cfg.SpillAt(1)
+		}
+		files, result := job(t, cfg, map[string]string{"in.csv": text})
+		for _, r := range records(t, files["mapping.csv"]) {
+			if want := "https://" + domains[r["row"]] + "/" + strings.ReplaceAll(r["workspace_id"], "ü", "%C3%BC") + "/" + r["short_code"]; r["short_url"] != want {
+				t.Errorf("%+v: row %s: %s, want %s", cfg.Domains, r["row"], r["short_url"], want)
+			}
+			if at := r["workspace_id"]; cfg.Domains == legacy.DomainsKeep && r["row"] == "3" && at != strings.TrimPrefix(cfg.Workspace+"/d.test", "/") {
+				t.Errorf("a row without a domain is in %s", at)
+			}
+		}
+		if d := result.Migration.Domains; d.Rows[""] != 0 || d.Rows["d.test"] == 0 {
+			t.Errorf("%+v", d)
+		}
+		agrees(t, cfg.Store)
+	})
 }

@@ -254,6 +254,9 @@ func (p *preview) attempt(ctx context.Context) (err error) {
 	if err := p.checkRules(ctx, session); err != nil {
 		return err
 	}
+	if err := p.tellMoved(ctx, session); err != nil {
+		return err
+	}
 	settled, err := p.settle(ctx, session, 0, nil)
 	if settled != nil {
 		defer func() { err = errors.Join(err, settled.Close()) }()

@@ -28,6 +28,7 @@ import (
 	"github.com/linkforge/bulk/pipeline/report"
 	"github.com/linkforge/bulk/pipeline/rules"
 	"github.com/linkforge/bulk/pipeline/settle"
+	"github.com/linkforge/bulk/pipeline/shorturl"
 	"github.com/linkforge/bulk/pipeline/source"
 	"github.com/linkforge/bulk/sink"
 )
@@ -119,6 +120,7 @@ type job struct {
 	otherScheme []string        // the same of their scheme
 	again       bool            // the rows are read once more
 	toldFold    bool            // the run was told to fold case; Config.Scheme.Fold is also what the store says
+	moved       bool            // tellMoved has told
 }
 
 // newJob begins a job of a configuration that has its defaults.
@@ -291,6 +293,9 @@ func checkMigration(cfg *Config, inputs *intake.Inputs) error {
 	if cfg.Domains == legacy.DomainsKeep && none(func(in *intake.Input) bool { return in.HasDomains() || in.Blank }) {
 		return &UsageError{errors.New("Config.Domains keep: no column is known to have the domain; give it with Config.Source.Map domain=COLUMN")}
 	}
+	if cfg.base().Has(shorturl.Domain) && none(func(in *intake.Input) bool { return in.HasDomains() || in.Blank }) {
+		return &UsageError{errors.New("Config.BaseURL has {domain}: no column is known to have the domain; give it with Config.Source.Map domain=COLUMN, or one for all rows with Config.DefaultDomain")}
+	}
 	if cfg.KeepCreated && none(func(in *intake.Input) bool { return in.Along.HasCreated() || in.Blank }) {
 		return &UsageError{errors.New("Config.KeepCreated: no column is known to have the creation time; give it with Config.Source.Map created_at=COLUMN")}
 	}
@@ -341,7 +346,7 @@ func (j *job) read(ctx context.Context, inputs *intake.Inputs) error {
 		j.rows, err = intake.Read(ctx, inputs, intake.Config{
 			Judge: told.Judge(j.result.AsOf), Codes: maker, Retries: j.cfg.MaxRetries, Workspace: []byte(j.cfg.Workspace), Limit: j.cfg.Limit, Workers: j.cfg.Workers,
 			Records: j.sorter(j.budget.records, j.budget.loads), Rejects: j.sorter(j.budget.rejects, 2), Claims: j.sorter(j.budget.claims, 3),
-			Beyond: told.Beyond, Others: j.others,
+			Beyond: told.Beyond, Base: j.cfg.base(), Others: j.others,
 			Room: j.room.need, Slack: int64(j.cfg.Workers) * leastRecords, // arenas and chunks that are not full
 			Bytes: &j.cfg.Status.Bytes, Read: &j.cfg.Status.Read, Rejected: &j.cfg.Status.Rejected,
 		})
@@ -358,11 +363,47 @@ func (j *job) read(ctx context.Context, inputs *intake.Inputs) error {
 	if inputs.RowsRead() == 0 && !j.cfg.AllowEmpty && !inputs.Rejects() {
 		return &UsageError{errors.New("the inputs have no rows; if that is right, add Config.AllowEmpty")}
 	}
+	if err := j.checkHosts(); err != nil {
+		return err
+	}
 	j.result.NotUTF8, j.result.Resolved = escaped(j.rows, &j.rows.NotUTF8), escaped(j.rows, &j.rows.Resolved)
 	j.result.Dates, j.result.Nones, j.result.BlankRows = j.rows.Dates, j.rows.Nones, inputs.BlankRows()
 	if !j.again {
 		j.warnOfEmpty()
 	}
+	return nil
+}
+
+// checkHosts refuses a base URL that would not make URLs of some links.
+func (j *job) checkHosts() error {
+	base := j.cfg.base()
+	if n := &j.rows.NoHost; n.Rows > 0 {
+		hint := "no host name"
+		if n.Text == "" {
+			hint = "blank; give one for such rows with Config.DefaultDomain"
+		}
+		return &UsageError{fmt.Errorf("Config.BaseURL %s: %s, row %d: the domain %q is %s", j.cfg.BaseURL, j.rows.List[n.First.Source].Name, n.First.Row, n.Text, hint)}
+	}
+	for _, w := range j.result.Workspaces {
+		if !base.Takes(shorturl.Workspace, []byte(w)) {
+			return &UsageError{fmt.Errorf("Config.BaseURL %s: the workspace %q is no host name", j.cfg.BaseURL, w)}
+		}
+	}
+	return nil
+}
+
+// tellMoved tells of rows that Config.DefaultDomain takes out of a workspace that has links.
+func (j *job) tellMoved(ctx context.Context, session sink.Session) error {
+	if j.moved || session == nil || j.cfg.Domains != legacy.DomainsKeep || j.cfg.Workspace == "" || j.rows.Defaulted == 0 {
+		return nil
+	}
+	populated, err := session.Populated(ctx, []string{j.cfg.Workspace})
+	if err != nil || !populated[0] {
+		return err
+	}
+	j.moved = true
+	to := legacy.AppendWorkspace(nil, []byte(j.cfg.Workspace), []byte(j.cfg.DefaultDomain))
+	j.cfg.Logger.Warn(fmt.Sprintf("rows without a domain go to the workspace %s, and not to %s, which has links", to, j.cfg.Workspace), "rows", j.rows.Defaulted)
 	return nil
 }
 
@@ -391,6 +432,9 @@ func (j *job) attempt(ctx context.Context) (err error) {
 		return err
 	}
 	if err := j.checkRules(ctx, session); err != nil {
+		return err
+	}
+	if err := j.tellMoved(ctx, session); err != nil {
 		return err
 	}
 	entry, resumed, err := j.out.adopt(ctx, j.cfg, session, j.entry())
@@ -765,7 +809,7 @@ func (j *job) write(ctx context.Context, settled *settle.Settlement, load emit.L
 			out.mapping.Abandon()
 		}
 	}()
-	cfg := emit.Config{Workers: j.cfg.Workers, NoCarry: j.cfg.NoCarry, Written: &j.cfg.Status.Written, Columns: j.columns(), Profile: j.cfg.Profile,
+	cfg := emit.Config{Workers: j.cfg.Workers, Domains: j.cfg.base().Has(shorturl.Domain), NoCarry: j.cfg.NoCarry, Written: &j.cfg.Status.Written, Columns: j.columns(), Profile: j.cfg.Profile,
 		AsOf: j.result.AsOf.Unix(), Rules: j.cfg.Rules != nil,
 		Attrs: j.rows.HasAttrs(), KeepCreated: j.cfg.KeepCreated}
 	if load != nil && (j.rows.Claims != nil || j.cfg.Scheme.counts()) {

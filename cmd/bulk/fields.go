@@ -11,7 +11,7 @@ import (
 // same flag.
 var fieldFlags = map[string]string{
 	"AllowEmpty": "allow-empty", "AsOf": "as-of", "Attrs": "attrs", "BaseURL": "base-url", "Campaign": "expand", "CodeLength": "code-length", "Scheme.Fold": "fold-case",
-	"Codes.Pattern": "code-pattern", "Codes.Reserved": "reserved", "Domains": "domains", "DryRun": "dry-run", "Inputs": "inputs", "KeepCreated": "keep-created",
+	"Codes.Pattern": "code-pattern", "Codes.Reserved": "reserved", "DefaultDomain": "default-domain", "Domains": "domains", "DryRun": "dry-run", "Inputs": "inputs", "KeepCreated": "keep-created",
 	"Legacy": "legacy", "Limit": "limit", "MaxRejects": "max-rejects", "MaxRetries": "max-retries", "Memory": "memory", "NewRun": "new-run", "OnConflict": "on-conflict", "ExpectRows": "expect-rows", "Partial": "partial", "NoRules": "no-rules",
 	"Out": "out", "Overwrite": "overwrite", "Owner": "owner", "Profile.MaxLength": "max-url-length", "Profile.StripParams": "strip-params", "ReportFormat": "report-format", "ReportOrder": "report-order",
 	"Rules.ExpiresIn": "expires-in", "Rules.Identity": "identity", "Schema": "schema", "Scheme.CounterStart": "counter-start", "Scheme.Multiplier": "counter-multiplier",

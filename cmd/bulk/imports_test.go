@@ -23,6 +23,7 @@ var layers = map[string][]string{
 	"pipeline/assign":        {}, // also for use in a distributed runner
 	"pipeline/fsys":          {},
 	"pipeline/fsys/fsystest": {"pipeline/fsys"},
+	"pipeline/shorturl":      {"canon", "codegen"},
 	"pipeline/outcome":       {"pipeline/legacy"},
 	"pipeline/legacy":        {}, // knows no URL
 	"pipeline/charset":       {},
@@ -32,7 +33,7 @@ var layers = map[string][]string{
 	"pipeline/topk":          {},
 	"pipeline/profile":       {"codegen"},
 	"pipeline/attrs":         {"canon", "pipeline/profile"}, // of canon how bytes become text
-	"pipeline/hygiene":       {"canon", "codegen", "pipeline/legacy", "pipeline/profile"},
+	"pipeline/hygiene":       {"pipeline/shorturl", "canon", "codegen", "pipeline/legacy", "pipeline/profile"},
 	"pipeline/rules":         {"pipeline/outcome", "pipeline/profile"},
 	"pipeline/columns":       {"canon", "codegen", "pipeline/profile"}, // of canon how bytes become text
 	"pipeline/campaign":      {"canon"},                                // also for use in a distributed runner
@@ -42,7 +43,7 @@ var layers = map[string][]string{
 	"pipeline/terms":         {"pipeline/campaign", "canon", "pipeline/charset", "pipeline/hygiene", "pipeline/judge", "pipeline/legacy", "pipeline/manifest", "pipeline/rules"},
 	"pipeline/manifest":      {"pipeline/fsys"},
 	"pipeline/outdir":        {"pipeline/fsys", "pipeline/manifest"},
-	"pipeline/report":        {"canon", "codegen", "pipeline/legacy", "pipeline/outcome", "pipeline/rules", "pipeline/terms"},
+	"pipeline/report":        {"pipeline/shorturl", "canon", "codegen", "pipeline/legacy", "pipeline/outcome", "pipeline/rules", "pipeline/terms"},
 	"pipeline/readback":      {"canon", "pipeline/columns", "pipeline/fsys", "pipeline/outcome", "pipeline/report", "pipeline/source"},
 	"pipeline/survey":        {"pipeline/manifest", "pipeline/outcome", "pipeline/readback", "pipeline/report", "pipeline/rules", "pipeline/terms", "pipeline/topk"},
 	"pipeline/record":        {"codegen", "pipeline/legacy", "pipeline/outcome", "pipeline/packed", "pipeline/rules"}, // also for use in a distributed runner
@@ -55,16 +56,16 @@ var layers = map[string][]string{
 	"sink/postgres/pgtest": {},
 	"sink/sinktest":        {"sink", "codegen"},
 
-	"pipeline/intake": {"pipeline/campaign", "canon", "codegen", "pipeline/along", "pipeline/claim", "pipeline/columns", "pipeline/extsort", "pipeline/judge", "pipeline/legacy", "pipeline/manifest", "pipeline/outcome", "pipeline/packed", "pipeline/profile", "pipeline/record", "pipeline/rules", "pipeline/source", "pipeline/terms"},
+	"pipeline/intake": {"pipeline/shorturl", "pipeline/campaign", "canon", "codegen", "pipeline/along", "pipeline/claim", "pipeline/columns", "pipeline/extsort", "pipeline/judge", "pipeline/legacy", "pipeline/manifest", "pipeline/outcome", "pipeline/packed", "pipeline/profile", "pipeline/record", "pipeline/rules", "pipeline/source", "pipeline/terms"},
 	"pipeline/claim":  {"codegen", "pipeline/extsort", "pipeline/legacy", "pipeline/packed", "pipeline/record", "pipeline/rules", "sink"},
 	"pipeline/settle": {"codegen", "pipeline/assign", "pipeline/claim", "pipeline/extsort", "pipeline/legacy", "pipeline/outcome", "pipeline/packed", "pipeline/record", "pipeline/rules", "sink"},
 	"pipeline/emit":   {"pipeline/campaign", "canon", "codegen", "pipeline/claim", "pipeline/extsort", "pipeline/intake", "pipeline/legacy", "pipeline/manifest", "pipeline/outcome", "pipeline/packed", "pipeline/record", "pipeline/report", "pipeline/rules", "pipeline/settle", "sink"},
 	"pipeline/remove": {"canon", "codegen", "pipeline/columns", "pipeline/extsort", "pipeline/intake", "pipeline/legacy", "pipeline/outcome", "pipeline/packed", "pipeline/profile", "pipeline/record", "pipeline/report", "pipeline/rules", "pipeline/source", "sink"},
 	"pipeline/stage":  {"codegen", "pipeline/assign", "pipeline/columns", "pipeline/emit", "pipeline/extsort", "pipeline/intake", "pipeline/legacy", "pipeline/manifest", "pipeline/outcome", "pipeline/outdir", "pipeline/packed", "pipeline/record", "pipeline/report", "pipeline/settle", "pipeline/source", "pipeline/terms", "sink"}, // for any scheduler or engine
 	"pipeline": {"pipeline/campaign", "canon", "codegen", "pipeline/along", "pipeline/columns", "pipeline/emit", "pipeline/extsort", "pipeline/fsys", "pipeline/hygiene", "pipeline/intake", "pipeline/judge", "pipeline/legacy", "pipeline/manifest", "pipeline/outcome",
-		"pipeline/outdir", "pipeline/profile", "pipeline/record", "pipeline/remove", "pipeline/report", "pipeline/rules", "pipeline/settle", "pipeline/source", "pipeline/stage", "sink", "pipeline/terms"},
+		"pipeline/outdir", "pipeline/profile", "pipeline/record", "pipeline/remove", "pipeline/report", "pipeline/rules", "pipeline/settle", "pipeline/shorturl", "pipeline/source", "pipeline/stage", "sink", "pipeline/terms"},
 
-	"pipeline/verify":   {"pipeline/campaign", "canon", "codegen", "pipeline/along", "pipeline/columns", "pipeline/extsort", "pipeline/fsys", "pipeline/hygiene", "pipeline/judge", "pipeline/legacy", "pipeline/manifest", "pipeline/outcome", "pipeline/packed", "pipeline/profile", "pipeline/readback", "pipeline/record", "pipeline/report", "pipeline/rules", "pipeline/source", "sink", "pipeline/terms"},
+	"pipeline/verify":   {"pipeline/shorturl", "pipeline/campaign", "canon", "codegen", "pipeline/along", "pipeline/columns", "pipeline/extsort", "pipeline/fsys", "pipeline/hygiene", "pipeline/judge", "pipeline/legacy", "pipeline/manifest", "pipeline/outcome", "pipeline/packed", "pipeline/profile", "pipeline/readback", "pipeline/record", "pipeline/report", "pipeline/rules", "pipeline/source", "sink", "pipeline/terms"},
 	"pipeline/diff":     {"pipeline/campaign", "codegen", "pipeline/columns", "pipeline/extsort", "pipeline/fsys", "pipeline/legacy", "pipeline/manifest", "pipeline/outcome", "pipeline/readback", "pipeline/packed", "pipeline/record", "pipeline/report", "pipeline/rules", "pipeline/source", "pipeline/terms"},
 	"pipeline/explain":  {"canon", "codegen", "pipeline/manifest", "pipeline/outcome", "pipeline/rules", "sink"},
 	"pipeline/estimate": {"codegen"},
@@ -85,13 +86,14 @@ var pure = map[string]string{
 	"pipeline/campaign": "bytes cmp encoding/json errors fmt go.yaml.in/yaml/v3 hash/maphash io maps math regexp slices strings unicode unicode/utf8 " + module + "canon",
 	"pipeline/charset":  "fmt golang.org/x/text/encoding/charmap golang.org/x/text/transform slices strconv strings",
 	"pipeline/columns":  "bytes encoding/json fmt math slices strconv strings unicode " + module + "canon " + module + "codegen " + module + "pipeline/profile",
-	"pipeline/hygiene":  "bytes encoding/hex fmt iter math/bits net/netip regexp slices strings time unicode unicode/utf8 " + module + "canon " + module + "codegen " + module + "pipeline/legacy " + module + "pipeline/profile",
+	"pipeline/hygiene":  "bytes encoding/hex fmt iter maps math/bits net/netip regexp slices strings time unicode unicode/utf8 " + module + "canon " + module + "codegen " + module + "pipeline/legacy " + module + "pipeline/profile" + " " + module + "pipeline/shorturl",
 	"pipeline/judge":    "bytes unicode/utf8 " + module + "canon " + module + "codegen " + module + "pipeline/campaign " + module + "pipeline/hygiene " + module + "pipeline/legacy " + module + "pipeline/outcome " + module + "pipeline/rules",
 	"pipeline/legacy":   "bufio bytes cmp fmt io regexp strings unicode/utf8",
 	"pipeline/outcome":  "fmt strconv strings unicode/utf8 " + module + "pipeline/legacy",
 	"pipeline/packed":   "bytes encoding/binary",
 	"pipeline/page":     "bytes cmp crypto/sha256 embed encoding/base64 fmt html/template io maps math net/url slices strconv strings time unicode/utf8 " + module + "codegen " + module + "pipeline/account " + module + "pipeline/estimate " + module + "pipeline/hygiene " + module + "pipeline/manifest " + module + "pipeline/survey " + module + "pipeline/topk",
 	"pipeline/profile":  "bytes cmp encoding/json slices strconv strings time unicode " + module + "codegen",
+	"pipeline/shorturl": "bytes strings " + module + "canon " + module + "codegen",
 	"pipeline/record":   "bytes cmp encoding/binary math/bits slices sync sync/atomic " + module + "codegen " + module + "pipeline/legacy " + module + "pipeline/outcome " + module + "pipeline/packed " + module + "pipeline/rules",
 	"pipeline/topk":     "cmp crypto/sha256 slices strings",
 	"pipeline/terms":    "bytes crypto/sha256 encoding/hex errors maps slices strings time " + module + "canon " + module + "pipeline/campaign " + module + "pipeline/charset " + module + "pipeline/hygiene " + module + "pipeline/judge " + module + "pipeline/legacy " + module + "pipeline/manifest " + module + "pipeline/rules",

@@ -42,14 +42,14 @@ type runOptions struct {
 	newStore bool // nothing is stored there yet
 	profiles profiles
 
-	asOf, maxRejects, memory                 string
-	columns, reserved, hygiene, shortDomains string
-	targetBase                               string
-	csv                                      csvText
-	identity                                 identityText
-	rules                                    rulesText
-	campaign                                 campaignText
-	scheme                                   schemeText
+	asOf, maxRejects, memory                                string
+	columns, reserved, hygiene, shortDomains, defaultDomain string
+	targetBase                                              string
+	csv                                                     csvText
+	identity                                                identityText
+	rules                                                   rulesText
+	campaign                                                campaignText
+	scheme                                                  schemeText
 
 	summary              string // json: also on stdout
 	html                 bool   // write the page of the run, too
@@ -89,13 +89,11 @@ run it anyway, add --overwrite --new-run.
 
 More about some flags:
   --metrics-file  It is written when the run ends, but not with --dry-run.
-  --no-wait       Runs wait for each other if they use one workspace, one SQLite
-                  file or one output directory.
+  --no-wait       Runs of one workspace, SQLite file or DIR wait for each other.
   --limit         Inputs are read in the order of their names.
-  --report-order  sort is by workspace, then code; input is as in your files, by
-                  file name.
-  --base-url      {workspace} stands for the workspace. Without a URL the column
-                  short_url is blank.
+  --report-order  sort: by workspace, then code. input: by file name, then row.
+  --base-url      {workspace} and {domain} stand for those of the link. Without
+                  a URL the column short_url is blank.
   --excel-safe    Spreadsheets run cells that begin with = and such as formulas.
   --as-of         It is recorded for links, and decides which have expired.
   --max-field     It counts for objects of JSON, too. At most 1073741824 (1GiB).
@@ -160,6 +158,7 @@ func (o *runOptions) flags(cmd *cobra.Command, writing *pflag.FlagSet) {
 	f.StringVar(&o.Attrs, "attrs", "", "`LIST` to store: none, profile, names of columns")
 	f.BoolVar(&o.KeepCreated, "keep-created", false, "links keep the creation time that the input has")
 	f.StringVar(&o.hygiene, "hygiene", "", "`LIST` such as protected=warn,secret=reject")
+	f.StringVar(&o.defaultDomain, "default-domain", "", "`HOST` that is the domain of blank cells")
 	f.StringVar(&o.shortDomains, "short-domain", "", "`DOMAIN` of the short URLs, or several with commas")
 	group(f, "Migration flags")
 	o.rules.flags(cmd, f)
@@ -369,6 +368,10 @@ func (o *runOptions) resolve() (err error) {
 	if o.targetBase != "" {
 		o.TargetBase, err = canon.ParseBase(o.targetBase)
 		problems.check("target-base", err)
+	}
+	if o.defaultDomain != "" {
+		o.DefaultDomain, err = hygiene.ParseDomain(o.defaultDomain)
+		problems.check("default-domain", err)
 	}
 	problems = append(problems, o.campaign.parse(&o.Config), o.scheme.parse(&o.Scheme))
 	if spec, _ := codegen.SpecOf(o.scheme.name); spec.Counts && o.noRetries {

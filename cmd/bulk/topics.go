@@ -74,6 +74,9 @@ those whose name says what they are. Links that exist are not changed.
                   domain; --workspace W goes before it (W/bit.ly), and rows
                   without a domain are in W. merge puts all into one workspace,
                   where two URLs with the same code are a conflict.
+  --default-domain
+                  The domain of rows that have none. It counts for --domains
+                  and for {domain} in --base-url.
   --attrs         The title, the tags, the creation time, the clicks and the
                   redirect code (301, 302, 307 or 308) are stored with new
                   links, if the profile or --map knows their columns. bulk
@@ -91,8 +94,8 @@ those whose name says what they are. Links that exist are not changed.
                     inactive=reject   it is archived, banned, disabled or
                                       deleted, or its redirect code is 410
                     pattern=reject    the code is a regular expression
-                    loop=reject       it leads to itself (--short-domain)
-                    chain=warn        it leads to another code of --short-domain
+                    loop=reject       it leads to itself
+                    chain=warn        it leads to another code of a short domain
                     expired=warn      it has expired, or was used up
                     starts=warn       it does not work before a later time
                     ends=warn         it ends, and --no-rules leaves that out
@@ -103,8 +106,8 @@ those whose name says what they are. Links that exist are not changed.
                                       its host is http or https
                     private=warn      its host is a private address, localhost,
                                       .local or .internal
-  --short-domain  The domain of the short URLs, or several with commas. It finds
-                  links that lead to short links.`
+  --short-domain  A further domain of short URLs, or several with commas. With
+                  those of the rows it finds links that lead to short links.`
 
 const rulesTopic = `Links can expire, have a use limit, a type and an owner. With --rules, or with
 any other flag of link rules, these columns count. (With --legacy expiry and use

@@ -125,7 +125,7 @@ func New(in *columns.Table, carried []int, of map[string][]int) Along {
 	a := Along{columns: map[string][]int{}, created: numbers(createdColumns(in)), in: in, hasDomains: in.HasDomains(), hygiene: hygiene.Columns{
 		Password: in.Roles[profile.Password], Archived: in.Roles[profile.Archived], Enabled: in.Roles[profile.Enabled],
 		Regex: in.Roles[profile.Regex], Targets: in.Roles[profile.Targets], Expires: in.Roles[profile.Expires],
-		Starts: in.Roles[profile.Starts], Limits: in.Roles[profile.MaxUses], Clicks: in.Roles[profile.Clicks],
+		Domains: in.HasDomains(), Starts: in.Roles[profile.Starts], Limits: in.Roles[profile.MaxUses], Clicks: in.Roles[profile.Clicks],
 		Redirects: in.Roles[profile.Redirect], Status: in.Roles[profile.Status],
 	}}
 	for _, name := range slices.Sorted(maps.Keys(of)) {

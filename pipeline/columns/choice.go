@@ -22,6 +22,7 @@ type Choice struct {
 	Ends            bool              // of these only expiry and use limit are wanted, and in exports of bulk type and owner
 	Roles           bool              // columns of extra roles are wanted: Table.Roles
 	Along           []string          // columns with personal data that are not left out, by name or number; there may be others here
+	DefaultDomain   string            // of rows whose cells tell none, as profile.DomainOf returns it; "": none
 	ByDomain        bool              // equal codes of several domains are several codes of a row
 	UniqueNames     bool              // the columns above are names of Table.Columns, not of the header; not for a run
 	FirstURL        bool              // if two cells of a rejects row may be its URL, take the first, as earlier versions did

@@ -292,7 +292,7 @@ func (t *Table) LooksLike() *profile.Profile {
 
 // SetRoles sets Roles and LeftOut, in place of what was found out.
 func (t *Table) SetRoles(roles map[profile.Role][]int, leftOut []int) {
-	t.Roles, t.LeftOut, t.domains = roles, leftOut, roles[profile.Domain]
+	t.Roles, t.LeftOut, t.domains, t.given = roles, leftOut, roles[profile.Domain], []byte(t.choice.DefaultDomain)
 }
 
 // Column returns the column that an option with this text means; -1: none, or more than one.
@@ -325,15 +325,16 @@ func (t *Table) Member(c int) string {
 	return t.Columns[c]
 }
 
-// HasDomains reports whether the columns may tell the domains of rows.
+// HasDomains reports whether the columns, or Choice.DefaultDomain, may tell the domains of rows.
 func (t *Table) HasDomains() bool {
-	return len(t.domains) > 0 || t.Roles != nil && slices.ContainsFunc(t.codes, func(c codeColumn) bool { return c.Cut.HasPath() })
+	return len(t.domains) > 0 || len(t.given) > 0 || t.Roles != nil && slices.ContainsFunc(t.codes, func(c codeColumn) bool { return c.Cut.HasPath() })
 }
 
 // A Code is a legacy code of a row.
 type Code struct {
 	Text   []byte
 	Domain []byte // that it belongs to, in lower case; nil: not known, or Choice.Roles is not set
+	Given  bool   // no cell tells Domain: it is Choice.DefaultDomain
 	Slash  bool   // with Choice.ByCode: Text ends with a slash of a URL, and the code may be what is before it
 }
 
@@ -341,7 +342,7 @@ type Code struct {
 // that of Code first, then those of further columns and of lists in their order. A blank cell has none.
 // The texts are parts of cells, except those of lists.
 func (t *Table) CodesOf(dst []Code, cellOf func(c int) []byte) []Code {
-	first, domain := len(dst), t.Domain(cellOf)
+	first, domain := len(dst), t.domain(cellOf)
 	for _, c := range t.codes {
 		cell := cellOf(c.column)
 		switch {
@@ -357,9 +358,23 @@ func (t *Table) CodesOf(dst []Code, cellOf func(c int) []byte) []Code {
 	return dst
 }
 
-// Domain returns the domain of a row as its column of domains has it, in lower case; empty: it is
+// NoCode is the code of a row that has none: it tells the domain of the row.
+func (t *Table) NoCode(cellOf func(c int) []byte) Code {
+	code := Code{Domain: t.domain(cellOf)}
+	t.giveDomain(&code)
+	return code
+}
+
+// giveDomain gives a code the default domain, if it has none.
+func (t *Table) giveDomain(c *Code) {
+	if len(c.Domain) == 0 && len(t.given) > 0 {
+		c.Domain, c.Given = t.given, true
+	}
+}
+
+// domain returns the domain of a row as its column of domains has it, in lower case; empty: it is
 // blank; nil: there is no such column.
-func (t *Table) Domain(cellOf func(c int) []byte) []byte {
+func (t *Table) domain(cellOf func(c int) []byte) []byte {
 	if len(t.domains) == 0 {
 		return nil
 	}
@@ -419,6 +434,7 @@ func (t *Table) addCode(dst []Code, first int, c *codeColumn, cell, domain []byt
 	if domain == nil && t.Roles != nil && c.Cut.HasPath() {
 		code.Domain = profile.HostOf(cell)
 	}
+	t.giveDomain(&code)
 	if len(code.Text) == 0 || slices.ContainsFunc(dst[first:], func(other Code) bool {
 		return bytes.Equal(other.Text, code.Text) && (!t.choice.ByDomain || bytes.Equal(other.Domain, code.Domain))
 	}) {

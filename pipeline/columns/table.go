@@ -39,6 +39,7 @@ type Table struct {
 	header  []string     // the names of Columns as they are in the input
 	codes   []codeColumn // of which Code is the first
 	domains []int        // columns of Roles that have the domain
+	given   []byte       // Choice.DefaultDomain
 	doubt   string       // why a profile that would fit is not in force; "": there is none
 }
 

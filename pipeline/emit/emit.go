@@ -31,6 +31,7 @@ import (
 // Config says how rows are emitted.
 type Config struct {
 	Workers            int
+	Domains            bool            // short URLs have the domains of rows, which records have
 	NoCarry            bool            // leave the carried cells out of the mapping
 	Columns            report.Columns  // of the mapping
 	AsOf               int64           // Unix time, from which expiries are reckoned

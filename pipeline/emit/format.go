@@ -196,6 +196,9 @@ func (f *formatter) add(p *piece, r *record.Record, shown []byte) {
 	} else if !f.e.cfg.NoCarry {
 		f.row.Carried = r.Carried(f.row.Carried[:0], len(in.Carried))
 	}
+	if f.e.cfg.Domains {
+		f.row.Domain = r.Domain(len(in.Carried), in.KeepURLs())
+	}
 	p.block.Append(&f.row)
 	f.digest.Add(&f.row)
 	f.counts[f.row.Outcome]++

@@ -3,19 +3,22 @@ package hygiene
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/linkforge/bulk/canon"
+	"github.com/linkforge/bulk/codegen"
 	"github.com/linkforge/bulk/pipeline/legacy"
 	"github.com/linkforge/bulk/pipeline/profile"
+	"github.com/linkforge/bulk/pipeline/shorturl"
 )
 
 // Rules find the kinds of a row: first by its cells, then by its URL.
 type Rules struct {
 	Policy       Policy
-	ShortDomains map[string]bool // see ParseDomains
+	ShortDomains map[string]bool // see ParseDomains; the domain of a row is one, too
+	Merged       bool            // equal codes of several domains are one link
 	Fold         bool            // codes that differ only in ASCII case are the same
 	AsOf         time.Time       // a link that expired by then is Expired
 	Ends         bool            // expiry and use limit are left out
@@ -38,19 +41,36 @@ func ParseDomains(text string) (map[string]bool, error) {
 	return domains, nil
 }
 
-func canonicalDomain(text string) (domain string, ok bool) {
-	text = strings.TrimSpace(text)
-	url, err := canon.Profile{}.Append(nil, []byte("https://"+text))
-	if err != nil || strings.ContainsAny(text, `/\?#@`) {
-		return "", false
+// ParseDomain reads the domain of rows that have none of their own, which becomes what profile.DomainOf
+// returns.
+func ParseDomain(text string) (string, error) {
+	if _, ok := canonicalDomain(text); !ok || strings.TrimSpace(text) != text {
+		return "", fmt.Errorf("%q is not a domain, such as go.example", text)
 	}
-	host, _ := cutHost(url)
-	return string(host), true
+	return string(profile.DomainOf([]byte(text))), nil
+}
+
+// WithDomain returns domains, as of ParseDomains, with one of ParseDomain among them; "": without.
+func WithDomain(domains map[string]bool, domain string) map[string]bool {
+	canonical, ok := canonicalDomain(domain)
+	if !ok {
+		return domains
+	}
+	all := map[string]bool{canonical: true}
+	maps.Copy(all, domains)
+	return all
+}
+
+func canonicalDomain(text string) (domain string, ok bool) {
+	host, ok := shorturl.Host([]byte(strings.TrimSpace(text)))
+	return string(host), ok
 }
 
 // Columns are the columns of the cells that Cells looks at, by the roles of package profile.
 type Columns struct {
 	Regex, Password, Archived, Enabled, Expires, Targets, Starts, Limits, Clicks, Redirects, Status []int
+
+	Domains bool // rows have domains
 }
 
 // JudgeCells returns the kinds that the cells of a row show, and why it is rejected for one of them;
@@ -184,7 +204,7 @@ func anyCell(columns []int, cell func(column int) []byte, is func([]byte) bool) 
 func (r *Rules) Seen(c *Columns) (s Set) {
 	for kind, known := range map[Kind]bool{
 		Pattern: len(c.Regex) > 0, Protected: len(c.Password) > 0, Inactive: len(c.Archived)+len(c.Enabled)+len(c.Redirects)+len(c.Status) > 0, Expired: len(c.Expires)+len(c.Limits)+len(c.Status) > 0, Starts: len(c.Starts) > 0, Ends: true,
-		Targeted: len(c.Targets) > 0, Loop: len(r.ShortDomains) > 0, Chain: len(r.ShortDomains) > 0, Secret: r.Policy[Secret] != Keep,
+		Targeted: len(c.Targets) > 0, Loop: len(r.ShortDomains) > 0 || c.Domains, Chain: len(r.ShortDomains) > 0 || c.Domains, Secret: r.Policy[Secret] != Keep,
 		Suspect: r.Policy[Suspect] != Keep, Private: r.Policy[Private] != Keep,
 	} {
 		if known {
@@ -252,21 +272,19 @@ func timeOf(columns []int, cell func(column int) []byte) (time.Time, bool) {
 }
 
 // URL returns the kinds that the URL of a row shows: the original one and its canonical form. The
-// row may have a code, and a domain as profile.DomainOf returns it. Loop and Chain need short
-// domains; Secret, Suspect and Private are not looked for if the policy keeps them. If the original URL
+// row may have a code, and a domain as profile.DomainOf returns it. Loop and Chain need a
+// domain, or short domains; Secret, Suspect and Private are not looked for if the policy keeps them. If the original URL
 // has no '?', '#' or '@', no other URL in its path, and its host is neither a short domain nor an address,
 // nothing is allocated.
 func (r *Rules) URL(original, canonical, code, domain []byte) (s Set) {
 	host, rest := cutHost(canonical)
-	if len(r.ShortDomains) > 0 {
-		if r.ShortDomains[string(host)] {
-			switch path := upTo(rest, "?#"); {
-			case len(path) == 0:
-			case isDomain(domain, host) && legacy.Same(plainCode(path), plainCode(code), r.Fold):
-				s.Add(Loop)
-			default:
-				s.Add(Chain)
-			}
+	if own := isDomain(domain, host); len(rest) > 0 && (own || r.ShortDomains[string(host)]) {
+		switch path := upTo(rest, "?#"); {
+		case len(path) == 0:
+		case (own || len(domain) == 0 || r.Merged) && legacy.Same(withoutSlash(codegen.FromPath(path)), withoutSlash(code), r.Fold):
+			s.Add(Loop)
+		default:
+			s.Add(Chain)
 		}
 	}
 	if r.Policy[Secret] != Keep && maySecrets(original) && len(secrets(original)) > 0 {
@@ -288,17 +306,30 @@ func cutHost(canonical []byte) (host, rest []byte) {
 	return host[bytes.LastIndexByte(host, '@')+1:], rest
 }
 
-// isDomain reports whether the domain of a row, if it has one, is a host.
+// isDomain reports whether the domain of a row, if it has one, is a host of a canonical URL.
 func isDomain(domain, host []byte) bool {
-	if len(domain) == 0 || bytes.Equal(domain, host) {
-		return true
+	if bytes.Equal(domain, host) {
+		return len(domain) > 0
+	}
+	if isUsual(domain) { // so it is its own canonical form
+		return false
 	}
 	canonical, ok := canonicalDomain(string(domain))
 	return ok && canonical == string(host)
 }
 
-// plainCode returns a code as it is in a path, or in a cell: without escapes and one slash at the end.
-func plainCode(code []byte) []byte { return bytes.TrimSuffix(unescape(code), []byte("/")) }
+// isUsual reports whether a domain has lower-case ASCII letters, digits, dots and hyphens only.
+func isUsual(domain []byte) bool {
+	for _, c := range domain {
+		if !isAlnum(c) && c != '.' && c != '-' {
+			return false
+		}
+	}
+	return true
+}
+
+// withoutSlash returns a code without one slash at the end.
+func withoutSlash(code []byte) []byte { return bytes.TrimSuffix(code, []byte("/")) }
 
 // Detail tells a person why the row of a link of this kind is a reject.
 func (k Kind) Detail(c *Columns, cell func(column int) []byte, original, canonical []byte) string {

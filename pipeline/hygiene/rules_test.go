@@ -108,6 +108,7 @@ func TestURL(t *testing.T) {
 	rules := Rules{Policy: Defaults(), ShortDomains: domains}
 	fold := rules
 	fold.Fold = true
+	merged := Rules{Merged: true}
 	none := Rules{}
 	for _, tt := range []struct {
 		rules             *Rules
@@ -131,7 +132,8 @@ func TestURL(t *testing.T) {
 		{&rules, "http://go.test/abc", "abc", "", ""},
 		{&rules, "http://sub.s.test/abc", "abc", "", ""},
 		{&rules, "http://s.test/menü", "menü", "", "loop"},
-		{&rules, "http://s.test/menü", "men%c3%bc", "", "loop"},
+		{&rules, "http://s.test/menü", "men%c3%bc", "", "chain"},
+		{&rules, "http://s.test/men%25c3%25bc/", "men%c3%bc", "", "loop"},
 		{&rules, "http://s.test/%", "%", "", "loop"},
 		{&rules, "http://menü.test/x", "x", "menü.test", "loop"},
 		{&rules, "http://menü.test/x", "x", "xn--men-joa.test", "loop"},
@@ -139,6 +141,15 @@ func TestURL(t *testing.T) {
 		{&rules, "http://s.test/abc?token=x", "abc", "", "loop secret"},
 		{&none, "http://s.test/abc?token=x", "abc", "", ""},
 		{&rules, " https://shop.example/?token=x ", "abc", "", "secret"},
+		{&merged, "http://own.test/abc", "abc", "own.test", "loop"},
+		{&merged, "http://own.test/x", "abc", "own.test", "chain"},
+		{&merged, "http://own.test/", "abc", "own.test", ""},
+		{&merged, "http://other.test/abc", "abc", "own.test", ""},
+		{&merged, "http://own.test:8080/abc", "abc", "own.test", ""},
+		{&merged, "https://own.test/abc", "abc", "own.test:443", "loop"},
+		{&merged, "http://menü.test/abc", "abc", "menü.test", "loop"},
+		{&merged, "http://own.test/", "", "", ""},
+		{&rules, "http://own.test/abc", "abc", "own.test", "loop"},
 		{&rules, "http://http://shop.example/", "", "", "suspect"},
 		{&rules, "https://HTTPS:443//shop.example/", "", "", "suspect"},
 		{&rules, "https://http.example/", "", "", ""},
@@ -235,5 +246,18 @@ func BenchmarkURL(b *testing.B) {
 				rules.URL(url, url, nil, nil)
 			}
 		})
+	}
+}
+
+func TestParseDomain(t *testing.T) {
+	for text, want := range map[string]string{"S.example": "s.example", "s.example:8080": "s.example:8080", "Menü.test": "menü.test", "localhost": "localhost",
+		"": "", " s.example": "", "https://s.example": "", "s.example/x": "", "a b": "", "42": "", "a@b": ""} {
+		if got, err := ParseDomain(text); got != want || (err == nil) != (want != "") {
+			t.Errorf("%q: %q, %v", text, got, err)
+		}
+	}
+	short := map[string]bool{"a.test": true}
+	if all := WithDomain(short, "menü.test"); len(all) != 2 || !all["xn--men-joa.test"] || !all["a.test"] || len(short) != 1 || len(WithDomain(short, "")) != 1 {
+		t.Errorf("%v", all)
 	}
 }

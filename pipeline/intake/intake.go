@@ -20,10 +20,11 @@ import (
 	"github.com/linkforge/bulk/pipeline/judge"
 	"github.com/linkforge/bulk/pipeline/manifest"
 	"github.com/linkforge/bulk/pipeline/record"
+	"github.com/linkforge/bulk/pipeline/shorturl"
 	"github.com/linkforge/bulk/pipeline/terms"
 )
 
-// Config says how rows are read. All fields but Limit, Claims, Beyond and Others must be set.
+// Config says how rows are read. All fields but Limit, Claims, Beyond, Base and Others must be set.
 type Config struct {
 	Judge     *judge.Judge
 	Codes     codegen.Maker // of the codes by which records are sorted
@@ -32,8 +33,9 @@ type Config struct {
 	Limit     int64         // most records that are read, of all inputs together; 0: all
 	Workers   int           // goroutines that canonicalize and hash
 
-	Beyond *terms.Beyond // nil: nothing but code and URL is looked at
-	Others *Others       // nil: no other profiles are looked at
+	Beyond *terms.Beyond  // nil: nothing but code and URL is looked at
+	Base   *shorturl.Base // of short URLs; nil: there are none
+	Others *Others        // nil: no other profiles are looked at
 
 	Records extsort.Config // all but the order
 	Rejects extsort.Config // all but the order
@@ -71,6 +73,8 @@ type Rows struct {
 	Tagged      record.Noted       // of these, rows whose own URL had a parameter of it
 	Told        along.Told         // beyond code and URL
 	Ruled       map[uint32]bool    // workspaces, by number, of rows that have a parameter or a reference
+	Defaulted   int64              // accepted rows whose domain is that of columns.Choice.DefaultDomain
+	NoHost      record.Noted       // rows whose domain cannot be a part of their short URL as of Config.Base; the text is the domain
 
 	others   *extsort.Sorter // nil: no other profiles are looked at
 	profiles int             // how many
@@ -111,6 +115,8 @@ func Read(ctx context.Context, in *Inputs, cfg Config) (*Rows, error) {
 			rows.Reasons[reason] += n
 		}
 		rows.Rewritten += w.rewritten
+		rows.Defaulted += w.defaulted
+		rows.NoHost.Merge(&w.noHost)
 		rows.Dates += w.dates
 		rows.Expanded += w.expanded
 		rows.Tagged.Merge(&w.tagged)

@@ -20,6 +20,7 @@ import (
 	"github.com/linkforge/bulk/pipeline/packed"
 	"github.com/linkforge/bulk/pipeline/record"
 	"github.com/linkforge/bulk/pipeline/rules"
+	"github.com/linkforge/bulk/pipeline/shorturl"
 	"github.com/linkforge/bulk/pipeline/source"
 )
 
@@ -89,6 +90,10 @@ type worker struct {
 	inputURL    []byte // of the row in hand
 	resolved    record.Noted
 	damaged     record.Damaged
+	given       bool            // of the code in hand: as of columns.Code
+	sound       []byte          // the last domain that can be a part of a short URL
+	noHost      record.Noted    // rows whose domain cannot
+	defaulted   int64           // accepted rows with the default domain
 	codes       []columns.Code  // of the row in hand
 	row         judge.Row       // in hand
 	at          int             // its index in the batch
@@ -134,21 +139,21 @@ func (w *worker) file(number int, b *source.Batch) {
 			continue
 		}
 		if w.cfg.Judge.Codes == nil {
-			w.fileRow(in, at, nil, w.domain(in))
+			w.fileRow(in, at, nil, w.noCode(in))
 			continue
 		}
 		w.codes = in.Codes(w.codes[:0], w.batch, i)
 		old := record.Legacy{Link: in.Kind >= 0 && string(w.batch.Cell(in.Kind, i)) == legacy.KindLink}
 		if len(w.codes) == 0 {
 			w.withoutCode++
-			w.fileRow(in, at, &old, w.domain(in))
+			w.fileRow(in, at, &old, w.noCode(in))
 			continue
 		}
 		for n, code := range w.codes {
 			if old.Code, old.Written = code.Text, code.Text; len(w.codes) > 1 {
 				at.Variant = n + 1
 			}
-			w.fileRow(in, at, &old, code.Domain)
+			w.fileRow(in, at, &old, code)
 		}
 		w.variants += int64(len(w.codes) - 1)
 	}
@@ -168,18 +173,17 @@ func (i *Input) Unsplit(e *source.RowError) *outcome.Reject {
 	return reject
 }
 
-// domain returns the domain of a row that has no code.
-func (w *worker) domain(in *Input) []byte {
+// noCode returns what stands for the code of a row that has none.
+func (w *worker) noCode(in *Input) columns.Code {
 	if in.Roles == nil {
-		return nil
+		return columns.Code{}
 	}
-	return in.Domain(w.row.Cell)
+	return in.NoCode(w.row.Cell)
 }
 
-// fileRow files a row, or its reject. Without old, legacy codes are not looked at. The domain is
-// that of the code, or of the row; nil: it is not known.
-func (w *worker) fileRow(in *Input, at record.Place, old *record.Legacy, domain []byte) {
-	reason, detail := w.judge(in, at, old, domain)
+// fileRow files a row, or its reject. Without old, legacy codes are not looked at.
+func (w *worker) fileRow(in *Input, at record.Place, old *record.Legacy, code columns.Code) {
+	reason, detail := w.judge(in, at, old, code)
 	if reason != "" {
 		w.rejectRow(in, at, old, reason, detail)
 	}
@@ -231,9 +235,9 @@ func (w *worker) reject(at record.Place, rej *outcome.Reject) {
 }
 
 // judge files one row, or says why it is rejected.
-func (w *worker) judge(in *Input, at record.Place, old *record.Legacy, domain []byte) (reason, detail string) {
+func (w *worker) judge(in *Input, at record.Place, old *record.Legacy, code columns.Code) (reason, detail string) {
 	row := &w.row
-	flags := w.take(in, at, domain)
+	flags := w.take(in, at, code)
 	if old != nil {
 		row.Code = old.Code
 	}
@@ -257,8 +261,9 @@ func (w *worker) judge(in *Input, at record.Place, old *record.Legacy, domain []
 }
 
 // take takes a row in hand.
-func (w *worker) take(in *Input, at record.Place, domain []byte) record.Flags {
-	row := &w.row
+func (w *worker) take(in *Input, at record.Place, code columns.Code) record.Flags {
+	row, domain := &w.row, code.Domain
+	w.given = code.Given
 	workspace, flags := w.workspace(in)
 	if w.cfg.Judge.ByDomain {
 		w.ofDomain = legacy.AppendWorkspace(w.ofDomain[:0], workspace, domain)
@@ -272,7 +277,7 @@ func (w *worker) take(in *Input, at record.Place, domain []byte) record.Flags {
 // fileVariants files the variants of a row of a campaign, or the reject of the row.
 func (w *worker) fileVariants(in *Input, at record.Place) {
 	row, judge := &w.row, w.cfg.Judge
-	flags := w.take(in, at, w.domain(in))
+	flags := w.take(in, at, w.noCode(in))
 	row.Canonical = w.buf[:0]
 	reason, detail := judge.Expand(&in.judged, row)
 	w.buf = row.Canonical
@@ -324,6 +329,9 @@ func (w *worker) countChange(url []byte, changes canon.Changes, at record.Place)
 // accept files the row in hand, which is in order.
 func (w *worker) accept(in *Input, at record.Place, old *record.Legacy, group uint32, flags record.Flags) {
 	row, rec := &w.row, w.row.Canonical
+	if w.given {
+		w.defaulted++
+	}
 	if w.cfg.Beyond != nil {
 		w.told.Add(&in.Along, w.cfg.Beyond, w.cfg.Judge.Hygiene, &along.Row{At: at, Original: row.Original, Domain: row.Domain, Found: row.Found, Cell: row.Cell})
 	}
@@ -353,6 +361,10 @@ func (w *worker) accept(in *Input, at record.Place, old *record.Legacy, group ui
 	if w.rows.KeepURLs() {
 		rec = record.AppendInput(rec, row.Original, w.inputURL)
 	}
+	if w.cfg.Base.Has(shorturl.Domain) {
+		w.checkDomain(at)
+		rec = packed.AppendNullable(rec, row.Domain)
+	}
 	rec = record.AppendPlace(rec, at)
 	copy(w.records.Reserve(group, w.rows.Order.Key(first.Hash), len(rec)), rec)
 	w.buf = rec
@@ -366,6 +378,19 @@ func (w *worker) claimant(rec []byte) []byte {
 	}
 	w.identity = rules.AppendKey(w.identity[:0], canonical, w.params.Parts)
 	return w.identity
+}
+
+// checkDomain notes the row in hand if its domain cannot be a part of its short URL.
+func (w *worker) checkDomain(at record.Place) {
+	domain := w.row.Domain
+	if w.sound != nil && bytes.Equal(domain, w.sound) {
+		return
+	}
+	if !w.cfg.Base.Takes(shorturl.Domain, domain) {
+		w.noHost.Note(domain, at)
+		return
+	}
+	w.sound = append(w.sound[:0], domain...)
 }
 
 // readParams returns the parameters of the row in hand, which is in a workspace.

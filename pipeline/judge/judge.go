@@ -220,10 +220,6 @@ func (j *Judge) URL(r *Row, canonical []byte) (reason, detail string) {
 	if j.Hygiene == nil {
 		return "", ""
 	}
-	domain := r.Domain
-	if !j.ByDomain {
-		domain = nil // the code is that of any domain
-	}
-	r.Found, reason, detail = j.Hygiene.JudgeURL(r.Found, r.Original, canonical, r.Code, domain)
+	r.Found, reason, detail = j.Hygiene.JudgeURL(r.Found, r.Original, canonical, r.Code, r.Domain)
 	return reason, detail
 }

@@ -3,6 +3,7 @@
 package legacy
 
 import (
+	"bytes"
 	"fmt"
 	"regexp"
 )
@@ -92,6 +93,20 @@ func ParseDomains(name string) (Domains, error) {
 		return d, nil
 	}
 	return "", fmt.Errorf("%q is not keep or merge", name)
+}
+
+// DomainOf returns the domain of a workspace that AppendWorkspace has made in a run that has one (or none);
+// empty: it has none.
+func DomainOf(of, workspace []byte) []byte {
+	if len(workspace) == 0 {
+		return of
+	}
+	rest, _ := bytes.CutPrefix(of, workspace)
+	domain, ok := bytes.CutPrefix(rest, []byte("/"))
+	if !ok {
+		return nil
+	}
+	return domain
 }
 
 // AppendWorkspace appends the workspace of a domain, in a run that has one (or none: it is empty):

@@ -26,6 +26,7 @@ import (
 	"github.com/linkforge/bulk/pipeline/outcome"
 	"github.com/linkforge/bulk/pipeline/readback"
 	"github.com/linkforge/bulk/pipeline/report"
+	"github.com/linkforge/bulk/pipeline/shorturl"
 	"github.com/parquet-go/parquet-go"
 )
 
@@ -111,7 +112,7 @@ func open(path string) (*readback.Mapping, error) {
 
 // asRead returns a row as a format gives it back.
 func asRead(f report.Format, r report.Row, number int64) readback.MappingRow {
-	got := readback.MappingRow{Row: r, Number: number, ShortURL: report.NewBase("https://sho.rt").AppendURL(nil, r.Workspace, r.Code)}
+	got := readback.MappingRow{Row: r, Number: number, ShortURL: shorturl.NewBase("https://sho.rt").Append(nil, r.Workspace, nil, r.Code)}
 	got.Carried = slices.Clone(r.Carried)
 	cells := []*[]byte{&got.Original}
 	for i := range got.Carried {

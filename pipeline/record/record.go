@@ -31,6 +31,7 @@ import (
 //	| each carried cell as of packed.AppendNullable
 //	| the URL in the input: how many bytes it has in common with Original uvarint, the rest as of packed.AppendCell
 //	  (only of a campaign, or of a run that resolves URLs; Original is the URL of the variant, or the whole one)
+//	| the domain of the row as of packed.AppendNullable (only if short URLs have it)
 //	| number of its variant 4 (only if Variant)
 //	| key of its place, byte offset + 1 | 1 byte: the lengths of these two
 //
@@ -363,6 +364,21 @@ func (r *Record) InputURL(cells [][]byte, n int, url []byte) (carried [][]byte, 
 	common, size := binary.Uvarint(rest)
 	own, _ := packed.CutCell(rest[size:])
 	return cells, append(append(url, r.Original[:common]...), own...)
+}
+
+// Domain returns the domain of the row, in a run whose short URLs have it. It follows n carried cells and
+// perhaps what AppendInput appended.
+func (r *Record) Domain(n int, input bool) (domain []byte) {
+	_, rest := r.cutLegacy()
+	for range n {
+		_, rest = packed.CutNullable(rest)
+	}
+	if input {
+		_, size := binary.Uvarint(rest)
+		_, rest = packed.CutCell(rest[size:])
+	}
+	domain, _ = packed.CutNullable(rest)
+	return domain
 }
 
 // WorkspaceCell returns what stood in the cell of the row's workspace, whose name is given:

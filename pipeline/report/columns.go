@@ -3,6 +3,8 @@ package report
 import (
 	"fmt"
 	"slices"
+
+	"github.com/linkforge/bulk/pipeline/shorturl"
 )
 
 // cells is a column of byte strings, or of numbers.
@@ -102,7 +104,7 @@ func (t *table) reset() {
 type columnBlock struct {
 	table
 	own    int // columns before the carried ones
-	base   *Base
+	base   *shorturl.Base
 	source string // of the row before
 	text   []byte // the same as UTF-8
 }
@@ -120,8 +122,8 @@ func (b *columnBlock) Append(r *Row) {
 	if short := &c[shortURLColumn]; b.base == nil {
 		short.addNullable(nil)
 	} else {
-		short.data = b.base.AppendURL(short.data, r.Workspace, r.Code)
-		short.addNullable([]byte{})
+		short.data = b.base.Append(short.data, r.Workspace, r.Domain, r.Code)
+		short.addNullable([]byte{}) // its end
 	}
 	for i, added := range b.columns[plainColumns:b.own] {
 		c[plainColumns+i].addOwn(added, r)

@@ -4,9 +4,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"strings"
-
-	"github.com/linkforge/bulk/codegen"
 )
 
 // A Format is that of the mapping, and the extension of its file.
@@ -52,51 +49,10 @@ func ParseOrder(name string) (Order, error) {
 // MappingOptions say what a mapping holds.
 type MappingOptions struct {
 	Carried   []string // names of the carried columns, already made unique by CarriedNames
-	BaseURL   string   // short_url is BaseURL + "/" + the path of the code, with one slash, and {workspace} stands for the workspace; "": blank or null
+	BaseURL   string   // of short_url, as of package shorturl; "": blank or null
 	ExcelSafe bool     // CSV only: a cell that a spreadsheet would run gets an apostrophe
 	Workers   int      // goroutines that encode row groups or batches, of CSV none; 0: one
 	Columns
-}
-
-// A Base is what stands before the code in short_url.
-type Base struct {
-	before, after []byte
-	workspace     bool // the workspace stands between the two
-}
-
-// workspaceMark stands for the workspace in a base URL.
-const workspaceMark = "{workspace}"
-
-// NewBase returns the base of MappingOptions.BaseURL; nil: there is no short_url.
-func NewBase(url string) *Base {
-	if url == "" {
-		return nil
-	}
-	b := &Base{}
-	before, after, found := strings.Cut(strings.TrimRight(url, "/")+"/", workspaceMark)
-	b.before, b.after, b.workspace = []byte(before), []byte(after), found
-	return b
-}
-
-// Append appends it for a link of a workspace. Bytes that no URL has become %XX.
-func (b *Base) Append(dst, workspace []byte) []byte {
-	dst = append(dst, b.before...)
-	if b.workspace {
-		for _, c := range workspace {
-			switch {
-			case 'a' <= c|0x20 && c|0x20 <= 'z', '0' <= c && c <= '9', strings.IndexByte("-._~:/", c) >= 0:
-				dst = append(dst, c)
-			default:
-				dst = fmt.Appendf(dst, "%%%02X", c)
-			}
-		}
-	}
-	return append(dst, b.after...)
-}
-
-// AppendURL appends the short URL of a code of a workspace.
-func (b *Base) AppendURL(dst, workspace, code []byte) []byte {
-	return codegen.AppendPath(b.Append(dst, workspace), code)
 }
 
 // CarriedNames makes the input's column names unique beside those that are

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/linkforge/bulk/pipeline/shorturl"
 	"golang.org/x/sync/errgroup"
 )
 
@@ -127,7 +128,7 @@ func newColumnMapping(e groupEncoder, rows int, opts MappingOptions) *columnMapp
 	m := &columnMapping{encoder: e, rows: rows, workers: max(1, opts.Workers)}
 	columns := opts.columns()
 	m.blocks.New = func() any {
-		b := &columnBlock{table: newTable(columns), own: len(columns) - len(opts.Carried), base: NewBase(opts.BaseURL)}
+		b := &columnBlock{table: newTable(columns), own: len(columns) - len(opts.Carried), base: shorturl.NewBase(opts.BaseURL)}
 		if full := m.full.Load(); full != nil {
 			b.grow(full)
 		}

@@ -8,23 +8,26 @@ import (
 	"unsafe"
 
 	"github.com/linkforge/bulk/codegen"
+	"github.com/linkforge/bulk/pipeline/shorturl"
 )
 
 // csvMapping formats rows in its blocks, by any number of goroutines, and hands
 // each block to the writer in one piece.
 type csvMapping struct {
 	csvCells
-	w        io.Writer
-	base     *Base
-	bareBase bool
-	added    []*Column // beside the plain ones
-	header   []byte    // until it is written
-	blocks   sync.Pool
+	w      io.Writer
+	base   *shorturl.Base
+	fixed  []byte    // what all short URLs begin with; nil: they differ, or need quotes
+	added  []*Column // beside the plain ones
+	header []byte    // until it is written
+	blocks sync.Pool
 }
 
 func newCSVMapping(w io.Writer, opts MappingOptions) *csvMapping {
-	m := &csvMapping{csvCells: csvCells{opts.ExcelSafe}, w: w, base: NewBase(opts.BaseURL), added: opts.Added()}
-	m.bareBase = m.base != nil && !m.base.workspace && m.bare(m.base.before)
+	m := &csvMapping{csvCells: csvCells{opts.ExcelSafe}, w: w, base: shorturl.NewBase(opts.BaseURL), added: opts.Added()}
+	if m.base != nil && m.bare(m.base.Fixed()) {
+		m.fixed = m.base.Fixed()
+	}
 	m.header = m.appendHeader(nil, append(opts.Names(), opts.Carried...))
 	m.blocks.New = func() any { return &csvBlock{m: m} }
 	return m
@@ -97,10 +100,10 @@ func (b *csvBlock) Append(r *Row) {
 }
 
 func (m *csvMapping) appendShortURL(dst []byte, r *Row) []byte {
-	if m.bareBase && codegen.IsPath(r.Code) && !needsQuotes(r.Code) {
-		return append(append(dst, m.base.before...), r.Code...)
+	if m.fixed != nil && codegen.IsPath(r.Code) && !needsQuotes(r.Code) {
+		return append(append(dst, m.fixed...), r.Code...)
 	}
-	return m.append(dst, m.base.AppendURL(nil, r.Workspace, r.Code))
+	return m.append(dst, m.base.Append(nil, r.Workspace, r.Domain, r.Code))
 }
 
 // bytesOf returns the bytes of a string, which nobody may change.

@@ -36,6 +36,9 @@ type Row struct {
 	Values    [][]byte // of the parameters of a campaign, in order; nil: it lacks it
 	Carried   [][]byte // one for each carried column; nil is null
 
+	// Domain is that of the row's code, or of the row. It is in no column; short_url may have it.
+	Domain []byte
+
 	// Generated says that the run creates the link of the row's URL, with a generated code, and
 	// counts it with this row. It is in no column.
 	Generated bool

@@ -107,6 +107,11 @@ var table = []option{
 		return err
 	})},
 
+	{name: "default_domain", wanted: "a domain", get: ofBeyond(func(b *Beyond) any { return some(b.DefaultDomain) }), set: toBeyond(func(b *Beyond, text string) (err error) {
+		b.DefaultDomain, err = hygiene.ParseDomain(text)
+		return err
+	})},
+
 	{name: "no_rules", get: ofBeyond(func(b *Beyond) any { return some(b.NoEnds) }), set: within(beyond, func(g *Beyond) *bool { return &g.NoEnds })},
 
 	{name: "rules", get: ofRules(func(*Rules) any { return true }), set: func(t *Terms, v any) bool { t.Rules = new(Rules); return v == true }},

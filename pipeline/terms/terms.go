@@ -65,6 +65,8 @@ type Beyond struct {
 	Domains      legacy.Domains
 	ShortDomains map[string]bool
 	NoEnds       bool // expiry and use limit of links are left out
+
+	DefaultDomain string // of rows without one, as of columns.Choice; "": none
 }
 
 // ByDomain reports whether each domain has links of its own. A nil Beyond has none.
@@ -104,7 +106,7 @@ func (t *Terms) Judge(asOf time.Time) *judge.Judge {
 		j.Rules = &t.Rules.Flags
 	}
 	if b := t.Beyond; b != nil {
-		j.Hygiene = &hygiene.Rules{Policy: b.Policy, ShortDomains: b.ShortDomains, Fold: t.Fold, AsOf: asOf, Ends: b.NoEnds}
+		j.Hygiene = &hygiene.Rules{Policy: b.Policy, ShortDomains: hygiene.WithDomain(b.ShortDomains, b.DefaultDomain), Merged: !b.ByDomain(), Fold: t.Fold, AsOf: asOf, Ends: b.NoEnds}
 	}
 	return j
 }

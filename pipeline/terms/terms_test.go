@@ -50,6 +50,9 @@ func draw(t *rapid.T) *Terms {
 	}
 	if is("beyond") {
 		w.Beyond = &Beyond{Attrs: word("attrs"), Policy: hygiene.Defaults(), KeepCreated: is("created"), Domains: rapid.SampledFrom([]legacy.Domains{legacy.DomainsOff, legacy.DomainsKeep}).Draw(t, "domains")}
+		if is("default") {
+			w.Beyond.DefaultDomain = "c.example:8080"
+		}
 		if is("short") {
 			w.Beyond.ShortDomains = map[string]bool{"a.example": true, "b.example": true}
 		}

@@ -51,7 +51,7 @@ func (w *replayer) batch(b *source.Batch) {
 			continue
 		}
 		if w.codes = w.in.Codes(w.codes[:0], w.columns, i); len(w.codes) == 0 {
-			w.row(i, row, b.Offsets[i], columns.Code{Domain: w.in.Domain(w.cellOf(i))})
+			w.row(i, row, b.Offsets[i], w.in.NoCode(w.cellOf(i)))
 		}
 		for _, code := range w.codes {
 			w.row(i, row, b.Offsets[i], code)
@@ -112,8 +112,9 @@ func (w *replayer) say(i int, row int64) (said []byte) {
 // variants computes the variants of a row of a campaign again, or its reject.
 func (w *replayer) variants(i int, row, offset int64) {
 	r, input := &w.hand, w.columns.URL(w.in.URLs, i)
-	workspace := w.run.workspaceOf(w.columns.Cell(w.in.Workspace, i), w.in.Domain(w.cellOf(i)))
-	r.Number, r.Original, r.Workspace, r.Code, r.Domain, r.Cell, r.Canonical = row, input, workspace, nil, w.in.Domain(w.cellOf(i)), w.cellOf(i), r.Canonical[:0]
+	domain := w.in.NoCode(w.cellOf(i)).Domain
+	workspace := w.run.workspaceOf(w.columns.Cell(w.in.Workspace, i), domain)
+	r.Number, r.Original, r.Workspace, r.Code, r.Domain, r.Cell, r.Canonical = row, input, workspace, nil, domain, w.cellOf(i), r.Canonical[:0]
 	reason, _ := w.run.judgeRow(w.number, r, 0)
 	rejected := func(reason string) parts {
 		w.cells = w.layout.Append(w.cells[:0], input, w.columns.Cell(w.in.Workspace, i), func(n int) []byte { return w.columns.Cell(w.layout.Carried[n], i) })

@@ -81,6 +81,9 @@ func (r *run) readAs(in *manifest.Input, choice *columns.Choice) {
 		choice.WorkspaceColumn = string(*in.WorkspaceColumn)
 	}
 	choice.Profile, choice.ByDomain = in.Profile, r.terms.Beyond.ByDomain()
+	if b := r.terms.Beyond; b != nil {
+		choice.DefaultDomain = b.DefaultDomain
+	}
 	if r.codes.mode == legacy.Off {
 		return
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/linkforge/bulk/pipeline/manifest"
 	"github.com/linkforge/bulk/pipeline/outcome"
 	"github.com/linkforge/bulk/pipeline/report"
+	"github.com/linkforge/bulk/pipeline/shorturl"
 	"github.com/linkforge/bulk/pipeline/terms"
 )
 
@@ -19,10 +20,10 @@ import (
 type run struct {
 	terms     *terms.Terms
 	manifest  *manifest.Manifest
-	retries   int          // highest salt of a link that the run made
-	mostSalt  int          // highest salt that is tried to explain an older one
-	workspace []byte       // of rows without one
-	base      *report.Base // of short_url; nil: blank
+	retries   int            // highest salt of a link that the run made
+	mostSalt  int            // highest salt that is tried to explain an older one
+	workspace []byte         // of rows without one
+	base      *shorturl.Base // of short_url; nil: blank
 	order     report.Order
 	mapping   string        // name of the file; "": there is none
 	parts     []string      // of it, as the manifest lists them; nil: it is one file
@@ -53,7 +54,7 @@ func understand(m *manifest.Manifest, found *findings) (r *run, ok bool) {
 	}
 	r = &run{
 		terms: told, manifest: m, retries: m.Scheme.MaxRetries, mostSalt: max(m.Scheme.MaxRetries, codegen.DefaultRetries),
-		workspace: []byte(told.Workspace), base: report.NewBase(told.BaseURL), order: report.Order(told.ReportOrder),
+		workspace: []byte(told.Workspace), base: shorturl.NewBase(told.BaseURL), order: report.Order(told.ReportOrder),
 	}
 	r.readScheme(bad)
 	r.readInputs(bad)

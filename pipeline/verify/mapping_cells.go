@@ -10,6 +10,7 @@ import (
 	"github.com/linkforge/bulk/pipeline/judge"
 	"github.com/linkforge/bulk/pipeline/legacy"
 	"github.com/linkforge/bulk/pipeline/record"
+	"github.com/linkforge/bulk/pipeline/shorturl"
 )
 
 // A cellChecker checks rows of the mapping against their cells in the inputs, for one goroutine.
@@ -71,6 +72,17 @@ func codesText(codes []columns.Code) string {
 	return strings.Join(list, " ")
 }
 
+// checkShortURL checks a short URL that has the domain of the row, unless that is told by cells which the
+// mapping does not have.
+func (w *cellChecker) checkShortURL(r *link, domain []byte, sure bool) {
+	if w.run.terms.Beyond.ByDomain() { // the workspace tells
+		domain, sure = legacy.DomainOf(r.Workspace, w.run.workspace), true
+	}
+	if want := w.run.base.Append(nil, r.Workspace, domain, r.Code); sure && !bytes.Equal(r.ShortURL, want) {
+		w.found(BadShortURL, "short_url", string(want), string(r.ShortURL))
+	}
+}
+
 // checkMigration checks that a row of the mapping, whose codes are in w.own, was accepted rightly,
 // and that it is in the workspace of its domain.
 func (w *cellChecker) checkMigration(r *link, in *columns.Table, cell func(column int) []byte, sure *bool) {
@@ -81,7 +93,7 @@ func (w *cellChecker) checkMigration(r *link, in *columns.Table, cell func(colum
 		})
 		code = codes[max(i, 0)]
 	} else {
-		code.Domain = in.Domain(cell)
+		code.Domain = in.NoCode(cell).Domain
 	}
 	row := judge.Row{Original: r.Original, Code: code.Text, Domain: code.Domain, Cell: cell}
 	reason, _ := w.run.judge.Cells(&w.run.judged[r.source], &row)
@@ -90,6 +102,9 @@ func (w *cellChecker) checkMigration(r *link, in *columns.Table, cell func(colum
 	}
 	if reason == "" {
 		reason, _ = w.run.judge.URL(&row, r.Canonical)
+	}
+	if w.run.base.Has(shorturl.Domain) {
+		w.checkShortURL(r, code.Domain, *sure)
 	}
 	w.told.along.Add(w.run.migration.along[r.source], w.run.terms.Beyond, w.run.judge.Hygiene, &along.Row{At: record.Place{Source: r.source, Row: r.Row.Row}, Original: r.Original, Domain: code.Domain, Found: row.Found, Cell: cell})
 	w.told.unsure = w.told.unsure || !*sure

@@ -8,6 +8,7 @@ import (
 	"github.com/linkforge/bulk/pipeline/outcome"
 	"github.com/linkforge/bulk/pipeline/report"
 	"github.com/linkforge/bulk/pipeline/rules"
+	"github.com/linkforge/bulk/pipeline/shorturl"
 )
 
 // A rowChecker checks rows of the mapping, for one goroutine.
@@ -155,7 +156,7 @@ func (w *rowChecker) checkIdentity(r *link) {
 			w.lost(r)
 		}
 		if own && w.run.ruling.ruled && !(w.at.old.known && bytes.Equal(w.at.old.Legacy, r.Legacy)) {
-			w.claims.file(r.Workspace, &claim{what: brings, row: r.Number, code: r.Legacy, canonical: r.Canonical, parts: r.parts})
+			w.claims.file(r.Workspace, &claim{what: brings, row: r.Number, code: w.run.codes.asKept(r.Legacy), canonical: r.Canonical, parts: r.parts})
 		}
 		if r.Outcome != outcome.Duplicate {
 			w.claims.file(r.Workspace, holding(r, ownCode))
@@ -193,8 +194,11 @@ func (w *rowChecker) fileHeld(r *link) {
 }
 
 func (w *rowChecker) checkShortURL(r *link) {
+	if w.run.base.Has(shorturl.Domain) { // the cells of the row tell (cellChecker)
+		return
+	}
 	if w.text = w.text[:0]; w.run.base != nil {
-		w.text = w.run.base.AppendURL(w.text, r.Workspace, r.Code)
+		w.text = w.run.base.Append(w.text, r.Workspace, nil, r.Code)
 	}
 	if !bytes.Equal(r.ShortURL, w.text) {
 		w.found(BadShortURL, "short_url", string(w.text), string(r.ShortURL))

@@ -329,7 +329,7 @@ func (c *rejectCells) code(r *outcome.Reject, i int) (code columns.Code, all []c
 	}
 	c.own = in.CodesOf(c.own[:0], c.of(r, i))
 	if len(c.own) == 0 {
-		return columns.Code{Domain: in.Domain(c.of(r, i))}, nil, true
+		return in.NoCode(c.of(r, i)), nil, true
 	}
 	return c.own[0], c.own, true
 }
