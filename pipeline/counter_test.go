@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -173,6 +174,48 @@ func TestCounterSkips(t *testing.T) {
 					}
 				}
 			})
+		}
+	}
+}
+
+// A number that one workspace had to skip is not given to a later one, also if the run ends in between: each
+// URL gets the number that it would have had.
+func TestCounterSkipsAgain(t *testing.T) {
+	for name, scheme := range counters() {
+		_, counter, err := scheme.Make(0)
+		must(t, err)
+		first := string(counter.AppendCode(nil, 1)) // kept in workspace a
+		var b strings.Builder
+		b.WriteString("url,workspace\nhttp://x.example/0,a\n")
+		for i := range 7 {
+			fmt.Fprintf(&b, "http://x.example/%d,b\n", i)
+		}
+		var want string
+		for parts := range int64(5) { // after none the run is not disturbed
+			cfg, _ := counted(t, scheme, t.TempDir())
+			kept := cfg
+			kept.Legacy, kept.Workspace, kept.Source.WorkspaceColumn = legacy.Keep, "a", ""
+			job(t, kept, map[string]string{"kept.csv": "url,code\nhttp://z.example/kept," + first + "\n"})
+			cfg.Workspace, cfg.Source.WorkspaceColumn = "", "workspace"
+			t.Chdir(t.TempDir())
+			write(t, "in.csv", b.String())
+			cfg.Inputs, cfg.Out, cfg.AsOf = []string{"in.csv"}, "out", asOf
+			if parts > 0 {
+				ending := cfg
+				ending.Store = endedAfter(cfg.Store, parts)
+				if _, err := pipeline.Run(t.Context(), ending); !errors.Is(err, errEnded) && parts < 4 {
+					t.Fatalf("%s, after %d parts: %v", name, parts, err)
+				}
+			}
+			if _, err := os.Stat("out"); err != nil {
+				_, err := pipeline.Run(t.Context(), cfg)
+				must(t, err)
+			}
+			if got := read(t, "out/mapping.csv"); want == "" {
+				want = got
+			} else if got != want {
+				t.Errorf("%s, after %d parts:\n%s\nwant\n%s", name, parts, got, want)
+			}
 		}
 	}
 }

@@ -358,7 +358,7 @@ func (s *sequence) turn(t *turn) {
 			s.fail("a dry run changes the store")
 		}
 	}
-	if !t.mode.Keeps() && rapid.IntRange(0, 3).Draw(s.rt, "ended") == 0 {
+	if rapid.IntRange(0, 3).Draw(s.rt, "ended") == 0 {
 		cfg.Store = endedAfter(s.store.Store, int64(rapid.IntRange(1, 6).Draw(s.rt, "parts")))
 	}
 	result := s.runs(s.world, t, cfg, preview)

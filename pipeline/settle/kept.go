@@ -313,7 +313,7 @@ func (v *visit) linkStored() {
 	switch {
 	case u.linkAt.known: // kept, whatever salt would give it
 	case v.s.cfg.Counter != nil:
-		v.haveCode(u.origin, []byte(u.stored.code), u.stored.made)
+		v.haveCode(u.origin, u.workspace, u.url, []byte(u.stored.code), u.stored.made)
 		if v.s.cfg.Rules == nil {
 			v.s.mark(u.bucket, u.first, as)
 			return

@@ -37,10 +37,11 @@ type Numbers struct {
 type counting struct {
 	*settling
 	keying
-	urls    *extsort.Sorter // new URLs, in the order in which they get numbers
+	urls    *extsort.Sorter // new URLs, in the order in which they get numbers, and those that got theirs in an earlier attempt
 	codes   *extsort.Sorter // of links, by the bucket and the first record of their URL
 	used    []uint64        // a bit for each number of Counter.Have: a link of an earlier attempt has it
 	uses    int64           // the bits that are set
+	had     int64           // of urls, those that got their number in an earlier attempt
 	numbers Numbers
 }
 
@@ -134,19 +135,27 @@ func (v *visit) count(at origin, group uint32, rec []byte) {
 }
 
 // countURL files a new URL, with the parts of its identity. It has its first record there.
-func (v *visit) countURL(at origin, group uint32, url []byte) {
+func (v *visit) countURL(at origin, group uint32, url []byte) { v.fileURL(at, group, url, 0) }
+
+// fileURL files a URL. Behind says how many numbers of the run are behind once it has its own; 0: it has
+// none yet.
+func (v *visit) fileURL(at origin, group uint32, url []byte, behind int64) {
 	key, rest := v.s.made.counting.key(url)
 	v.buf = packed.AppendCell(v.buf[:0], rest)
-	v.buf = binary.AppendUvarint(binary.AppendUvarint(v.buf, uint64(at.bucket)), uint64(at.first))
+	for _, n := range [...]uint64{uint64(at.bucket), uint64(at.first), uint64(behind)} {
+		v.buf = binary.AppendUvarint(v.buf, n)
+	}
 	copy(v.urls.Reserve(group, key, len(v.buf)), v.buf)
 }
 
 // haveCode files the code of a link that the store has of a URL. If this run made it, its number is
 // used.
-func (v *visit) haveCode(at origin, code []byte, ours bool) {
-	number := int64(0)
+func (v *visit) haveCode(at origin, group uint32, url, code []byte, ours bool) {
+	number, index := int64(0), int64(0)
 	if ours {
-		number = v.s.made.counting.use(code)
+		if number, index = v.s.made.counting.use(code); number > 0 {
+			v.fileURL(at, group, url, index+1)
+		}
 	}
 	v.buf = fileCode(v.codeOf, at, number, code, v.buf)
 }
@@ -160,16 +169,15 @@ func fileCode(w *extsort.Writer, at origin, number int64, code, buf []byte) []by
 	return buf
 }
 
-// use notes that a link of an earlier attempt has the code, and returns its number; 0: it was not
-// made from one of the run.
-func (c *counting) use(code []byte) int64 {
+// use notes that a link of an earlier attempt has the code, and returns its number, and how many of the
+// run are before that; 0: it was not made from one of the run.
+func (c *counting) use(code []byte) (number, index int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	value, ok := c.cfg.Counter.Codes[0].Number(code)
 	if !ok {
-		return 0
+		return 0, 0
 	}
-	index := int64(0)
 	for _, r := range c.cfg.Counter.Have {
 		// The first number of the range, or after it, whose code this is.
 		ahead := (int64(value) - r.First%codegen.CounterSpace + codegen.CounterSpace) % codegen.CounterSpace
@@ -178,11 +186,12 @@ func (c *counting) use(code []byte) int64 {
 				c.used[i/64] |= 1 << (i % 64)
 				c.uses++
 			}
-			return r.First + ahead
+			c.had++
+			return r.First + ahead, index + ahead
 		}
 		index += r.Last - r.First + 1
 	}
-	return 0
+	return 0, 0
 }
 
 // Number gives each new URL a number, in ascending order of (workspace, canonical URL, parts of the
@@ -193,7 +202,7 @@ func (s *Settlement) Number(ctx context.Context, reserve func(ctx context.Contex
 	if err := c.urls.Finish(ctx); err != nil {
 		return 0, err
 	}
-	n := &numbering{counting: c, reserve: reserve, left: c.urls.Len(), ranges: c.cfg.Counter.Have, free: sync.Pool{New: func() any { return new(batch) }}}
+	n := &numbering{counting: c, reserve: reserve, left: c.urls.Len() - c.had, ranges: c.cfg.Counter.Have, free: sync.Pool{New: func() any { return new(batch) }}}
 	for _, counter := range c.cfg.Counter.Codes {
 		n.workers = append(n.workers, numberer{Counter: counter, to: c.codes.NewWriter()})
 	}
@@ -245,6 +254,7 @@ type numberer struct {
 // A numbered code may be free.
 type numbered struct {
 	number  int64
+	index   int64 // of the numbers of the run
 	code    []byte
 	blocked bool   // it contains a word
 	url     origin // that has it
@@ -253,7 +263,14 @@ type numbered struct {
 // A batch is neighbouring URLs of a workspace.
 type batch struct {
 	workspace uint32
-	urls      []origin
+	urls      []wanting
+}
+
+// A wanting is a URL that is to get a number. Those that are behind are not for it: an earlier attempt, which
+// gave a later one to a URL before it, has skipped them.
+type wanting struct {
+	origin
+	behind int64
 }
 
 // all gives numbers to all URLs, while the next ones are read.
@@ -287,8 +304,19 @@ func (n *numbering) all(ctx context.Context) error {
 func (n *numbering) read(ctx context.Context, visit func(*batch) error) error {
 	urls := n.urls.Cursor(ctx, len(n.cfg.Counter.Codes))
 	defer urls.Close()
-	b := new(batch)
+	b, behind := new(batch), int64(0)
 	for urls.Next() {
+		_, rest := packed.CutCell(urls.Record())
+		var at [3]uint64 // as of fileURL
+		for i := range at {
+			size := 0
+			at[i], size = binary.Uvarint(rest)
+			rest = rest[size:]
+		}
+		if at[2] > 0 {
+			behind = max(behind, int64(at[2]))
+			continue
+		}
 		if len(b.urls) > 0 && urls.Group() != b.workspace || len(b.urls) == maxProbes {
 			if err := visit(b); err != nil {
 				return err
@@ -296,10 +324,7 @@ func (n *numbering) read(ctx context.Context, visit func(*batch) error) error {
 			b = n.free.Get().(*batch)
 			b.urls = b.urls[:0]
 		}
-		_, rest := packed.CutCell(urls.Record())
-		bucket, size := binary.Uvarint(rest)
-		first, _ := binary.Uvarint(rest[size:])
-		b.workspace, b.urls = urls.Group(), append(b.urls, origin{true, int(bucket), int(first)})
+		b.workspace, b.urls = urls.Group(), append(b.urls, wanting{origin{true, int(at[0]), int(at[1])}, behind})
 	}
 	if err := urls.Err(); err != nil {
 		return err
@@ -308,7 +333,7 @@ func (n *numbering) read(ctx context.Context, visit func(*batch) error) error {
 }
 
 // give gives numbers to URLs of a workspace.
-func (n *numbering) give(ctx context.Context, workspace uint32, urls []origin) error {
+func (n *numbering) give(ctx context.Context, workspace uint32, urls []wanting) error {
 	for len(urls) > 0 {
 		numbers, err := n.take(ctx, len(urls))
 		if err != nil {
@@ -319,13 +344,13 @@ func (n *numbering) give(ctx context.Context, workspace uint32, urls []origin) e
 			return err
 		}
 		for i := range numbers {
-			if numbers[i].blocked || taken != nil && taken[i] {
+			if numbers[i].index < urls[0].behind || numbers[i].blocked || taken != nil && taken[i] {
 				if err := n.skip(); err != nil {
 					return err
 				}
 				continue
 			}
-			numbers[i].url, urls = urls[0], urls[1:]
+			numbers[i].url, urls = urls[0].origin, urls[1:]
 			n.given, n.left, n.vain = n.given+1, n.left-1, 0
 		}
 		n.inParts(numbers, func(w *numberer, part []numbered) {
@@ -388,7 +413,7 @@ func (n *numbering) take(ctx context.Context, count int) ([]numbered, error) {
 			}
 			continue
 		}
-		c := numbered{number: n.ranges[n.at].First + n.within}
+		c := numbered{number: n.ranges[n.at].First + n.within, index: n.index}
 		used := n.index/64 < int64(len(n.used)) && n.used[n.index/64]>>(n.index%64)&1 != 0
 		n.within, n.index = n.within+1, n.index+1
 		if used {

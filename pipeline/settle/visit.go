@@ -285,7 +285,7 @@ func (v *visit) have(ctx context.Context, first int, probe *sink.Probe, f sink.F
 		v.bucket().mute++
 	}
 	if v.s.cfg.Counter != nil {
-		v.haveCode(origin{true, v.number, first}, f.Code, as == isStored)
+		v.haveCode(origin{true, v.number, first}, v.records.Group(first), v.s.urlOf(v.records.Record(first)), f.Code, as == isStored)
 		v.s.mark(v.number, first, as)
 		return nil
 	}
