@@ -75,8 +75,9 @@ func OfDirectory(out string, m *manifest.Manifest, sha256 string, t *manifest.Ti
 		r.Workspaces, r.Fresh, r.Rewritten, r.Changes, r.Stays, r.Dates, r.Nones = told.Workspaces, told.NewWorkspaces, told.Rewritten, told.RewrittenBy, told.Unchanged, told.Dates, told.Nones
 		r.LinksByValue, r.Counter, r.NotUTF8, r.Resolved = told.LinksByValue, told.Counter, told.NotUTF8, told.Resolved
 	}
-	r.Stored = r.ID != 0 || t == nil && !r.DryRun && m.Files.Mapping() != ""
-	if m.Files.Mapping() == "" {
+	files, parts := m.Reports()
+	r.Stored = r.ID != 0 || t == nil && !r.DryRun && parts == nil && files.Mapping() != "" // of a mapping in parts nothing is stored
+	if files.Mapping() == "" {
 		r.Refused = "the rows were not as the run was told that they must be"
 	}
 	return r

@@ -103,7 +103,7 @@ func headline(r *Report) (text, lead string) {
 		}
 	}
 	created, read := factOf(r.Facts, "counts", "created"), factOf(r.Facts, "counts", "read")
-	if r.Deletion || created == nil || read == nil || r.Manifest.Files.Mapping() == "" {
+	if r.Deletion || created == nil || read == nil || !hasMapping(r) {
 		return lead, ""
 	}
 	links := created.Number
@@ -127,6 +127,12 @@ func headline(r *Report) (text, lead string) {
 // dryRun reports whether nothing was stored because nothing was to be.
 func dryRun(r *Report) bool { return manifest.Option[bool](r.Manifest.Options, "dry_run") }
 
+// hasMapping reports whether the run has a mapping, perhaps in parts.
+func hasMapping(r *Report) bool {
+	files, _ := r.Manifest.Reports()
+	return files.Mapping() != ""
+}
+
 // kind says what is special about a run.
 func kind(r *Report) string {
 	var list []string
@@ -135,7 +141,7 @@ func kind(r *Report) string {
 	}
 	if r.Deletion {
 		list = append(list, "delete")
-	} else if r.Manifest.Files.Mapping() == "" {
+	} else if !hasMapping(r) {
 		list = append(list, "refused")
 	}
 	return strings.Join(list, ", ")

@@ -18,20 +18,28 @@ import (
 // Read surveys the mapping of a run, whose manifest lies in dir; nil: the run has no mapping. A mapping
 // that has other numbers of rows than the manifest says is an error.
 func Read(ctx context.Context, dir string, m *manifest.Manifest) (*Survey, error) {
-	name := m.Files.Mapping()
+	files, parts := m.Reports()
+	name := files.Mapping()
 	if name == "" {
 		return nil, nil
 	}
+	path := filepath.Join(dir, name)
 	told, _ := terms.Parse(m) // an option that no run has counts as none
 	opts := readback.Options{ExcelSafe: told.ExcelSafe, Columns: report.ColumnsOf(told, m.Numbers != nil, m.Rules != nil)}
-	rows, err := readback.OpenMapping(ctx, filepath.Join(dir, name), opts)
+	if parts != nil {
+		for i, part := range parts {
+			parts[i] = filepath.Join(dir, filepath.FromSlash(part))
+		}
+		opts.FS = readback.Parts(path, parts)
+	}
+	rows, err := readback.OpenMapping(ctx, path, opts)
 	if err != nil {
 		return nil, err
 	}
 	s := newSurvey(opts.Campaign)
 	err = errors.Join(s.read(ctx, rows, opts.Campaign != nil), rows.Close())
 	if err == nil {
-		err = s.check(filepath.Join(dir, name), &m.Counts)
+		err = s.check(path, &m.Counts)
 	}
 	return s, err
 }
