@@ -63,10 +63,13 @@ func (c Cut) Cell(host, code []byte) []byte {
 }
 
 // PathOf returns the path of a URL, which may lack its scheme, or scheme and host, without one slash
-// before it.
+// before it. A single word is a path, unless it may be a host.
 func PathOf(cell []byte) []byte {
-	cell, _ = afterScheme(cell)
+	cell, known := afterScheme(cell)
 	start := bytes.IndexAny(cell, "/?#")
+	if start < 0 && !known && !mayBeHost(cell) {
+		return cell
+	}
 	if start < 0 || cell[start] != '/' {
 		return nil
 	}

@@ -1,17 +1,24 @@
 package profile
 
-import "bytes"
+import (
+	"bytes"
+
+	"github.com/linkforge/bulk/codegen"
+)
 
 // HostOf returns the host, with its port, of a cell that is a URL or a domain, in ASCII lower case;
-// empty: there is none. A cell without a scheme or // before it must have a dot in its host:
-// without one it is taken for a path.
+// empty: there is none. A cell without a scheme or // before it must have a dot in its host, and no
+// escape: otherwise it is taken for a path.
 func HostOf(cell []byte) []byte {
 	host, known := host(cell)
-	if !known && bytes.IndexByte(host, '.') < 0 {
+	if !known && !mayBeHost(host) {
 		return nil
 	}
 	return host
 }
+
+// mayBeHost reports whether a text without a scheme or // before it is taken for a host.
+func mayBeHost(text []byte) bool { return bytes.IndexByte(text, '.') >= 0 && !codegen.HasEscape(text) }
 
 // DomainOf returns what HostOf does, for a cell that has a domain even if it is a single word.
 func DomainOf(cell []byte) []byte {

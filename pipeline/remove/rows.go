@@ -151,11 +151,13 @@ func (r *reader) codeOf(i int) []byte {
 
 // bare is a code without what may be around it.
 func (r *reader) bare(code []byte) []byte {
-	code = bytes.TrimSpace(code)
-	if len(r.found) > 0 && r.found[0].Slash {
-		code = bytes.TrimSuffix(code, []byte("/"))
+	switch {
+	case !r.in.CutsPaths():
+		return bytes.TrimSpace(code)
+	case len(r.found) > 0 && r.found[0].Slash:
+		return bytes.TrimSuffix(code, []byte("/"))
 	}
-	return code
+	return code // a blank that was escaped is part of it
 }
 
 func (r *reader) file(b *source.Batch) {
