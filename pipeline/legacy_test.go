@@ -202,7 +202,7 @@ func (c *legacyCase) checkPreview(p *pipeline.PreviewResult, run *pipeline.Resul
 	compare("counts", p.Counts, run.Counts)
 	compare("links", p.LinksCreated, run.LinksCreated)
 	compare("reasons", p.Reasons, run.Reasons)
-	compare("fresh", p.Fresh, run.Fresh)
+	compare("fresh", p.NewWorkspaces, run.NewWorkspaces)
 	compare("refused", p.Refused != nil, refused != nil)
 	if refused != nil {
 		compare("why", p.Refused.Why(), refused.Why())

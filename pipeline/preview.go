@@ -305,7 +305,7 @@ func (p *preview) count(ctx context.Context, settled *settle.Settlement) error {
 	p.result.Campaign, p.made.Tagged = describeCampaign(p.rows), noted(p.rows, &p.rows.Tagged)
 	p.result.Legacy = describeLegacy(p.cfg, p.rows, settled, written.Aliases)
 	p.result.Migration = describeMigration(p.cfg, p.rows, p.result.Reasons)
-	p.result.Rules, p.result.Stays = describeRules(p.ruled, &written.Changes), stays(&written.Existing)
+	p.result.Rules, p.result.Unchanged = describeRules(p.ruled, &written.Changes), stays(&written.Existing)
 	p.made.First, p.made.Examples = all.first, all.examples
 	p.made.Kept, p.made.Generated, p.made.Aliases = all.kept, all.generated, all.aliases
 	if p.limited, err = p.byInputRow(ctx, settled); err != nil {

@@ -47,27 +47,16 @@ type Result struct {
 	AsOf           time.Time
 	Timings        *manifest.Timings // with an error perhaps only Started, PeakMemory and Stages; nil: nothing was done
 
-	Workspaces []string // of the accepted rows, in byte order; nil until all rows are read
-	Fresh      []string // of these, the ones in which the store had no link
+	manifest.Told // with all workspaces; what is told once the rows are read, settled or written is zero until then
 
-	Rewritten     int64                   // accepted rows whose URL is not as its canonical form
-	Changes       map[string]int64        // of these, by how their URLs were changed
-	NotUTF8       *manifest.Noted         // accepted rows whose URL has bytes that are not UTF-8; nil: none
-	Resolved      *manifest.Noted         // accepted rows whose URL was resolved against Config.TargetBase; nil: none
 	MergedDiffers *manifest.MergedDiffers // also in the manifest; nil: none
-
-	Legacy       *manifest.Legacy        // also in the manifest; nil: legacy codes were not looked at
-	LinksCreated int64                   // with aliases
-	Migration    *manifest.Migration     // also in the manifest; nil: it was not looked at
-	Stays        map[string]int64        // links that exist and keep what they have although rows say something else, by the change of these
-	Nones        int64                   // accepted rows whose expiry or use limit is a word for none, such as null or 0
-	BlankRows    int64                   // records of the inputs that are no rows; also in the manifest
-	Dates        int64                   // accepted rows whose expiry is a date without a time: 00:00 UTC of that day
-	Rules        *manifest.Rules         // also in the manifest; nil: there are no link rules
-	Numbers      *manifest.Numbers       // also in the manifest; nil: the scheme has no counter
-	Campaign     *manifest.Campaign      // also in the manifest; nil: a row is one link
-	LinksByValue []manifest.LinksByValue // of a campaign, by parameter; nil: there is no mapping
-	Counter      manifest.Counter        // where the counter of the store stands; of a dry run before it
+	Legacy        *manifest.Legacy        // also in the manifest; nil: legacy codes were not looked at
+	LinksCreated  int64                   // with aliases
+	Migration     *manifest.Migration     // also in the manifest; nil: it was not looked at
+	BlankRows     int64                   // records of the inputs that are no rows; also in the manifest
+	Rules         *manifest.Rules         // also in the manifest; nil: there are no link rules
+	Numbers       *manifest.Numbers       // also in the manifest; nil: the scheme has no counter
+	Campaign      *manifest.Campaign      // also in the manifest; nil: a row is one link
 }
 
 // Run does the whole job. The result is valid, as far as the run got, also with an error.
@@ -359,7 +348,7 @@ func (j *job) read(ctx context.Context, inputs *intake.Inputs) error {
 	if j.rows.Records.Spilled() > 0 {
 		j.cfg.DiskBound()
 	}
-	j.result.Workspaces, j.result.Rewritten, j.result.Changes = j.rows.Workspaces.Sorted(), j.rows.Rewritten, j.rows.Changes.ByName()
+	j.result.Workspaces, j.result.Rewritten, j.result.RewrittenBy = j.rows.Workspaces.Sorted(), j.rows.Rewritten, j.rows.Changes.ByName()
 	if inputs.RowsRead() == 0 && !j.cfg.AllowEmpty && !inputs.Rejects() {
 		return &UsageError{errors.New("the inputs have no rows; if that is right, add Config.AllowEmpty")}
 	}
@@ -571,7 +560,7 @@ func (j *job) settle(ctx context.Context, session sink.Session, id int32, have [
 		err = session.Close()
 	}
 	if err == nil {
-		j.result.Fresh = settled.Fresh
+		j.result.NewWorkspaces = settled.Fresh
 		j.result.Counts, j.result.LinksCreated = settled.Counts(j.rows.Read(), j.rows.Records.Len()), settled.LinksCreated()
 	}
 	return settled, err
@@ -918,7 +907,7 @@ func (j *job) account(ctx context.Context, entry *sink.Run, settled *settle.Sett
 	m.Numbers = describeNumbers(settled)
 	j.result.Numbers = m.Numbers
 	m.Rules = describeRules(j.ruled, &written.Changes)
-	j.result.Stays = stays(&written.Existing)
+	j.result.Unchanged = stays(&written.Existing)
 	j.result.Rules, entry.LinksChanged = m.Rules, m.Rules.Changed()
 	file, err := j.out.dir.Create(manifest.Name)
 	if err != nil {
@@ -1005,7 +994,8 @@ func (j *job) writeTimings(entry sink.Run) error {
 		GC: collected(), Stages: append(j.meter.stages, j.meter.finished(now, j.out.dir.Files())...),
 	}
 	r := &j.result
-	t.Told = manifest.Told{Workspaces: few(r.Workspaces), NewWorkspaces: few(r.Fresh), Rewritten: r.Rewritten, RewrittenBy: r.Changes, Unchanged: r.Stays, Dates: r.Dates, Nones: r.Nones, LinksByValue: r.LinksByValue, Counter: r.Counter, NotUTF8: r.NotUTF8, Resolved: r.Resolved}
+	t.Told = r.Told
+	t.Told.Workspaces, t.Told.NewWorkspaces = few(r.Workspaces), few(r.NewWorkspaces)
 	if j.cfg.Store != nil {
 		t.Details = j.cfg.Store.Stats()
 	}

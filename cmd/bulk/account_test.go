@@ -87,7 +87,7 @@ func TestScreenFits(t *testing.T) {
 	r := &account.Run{Manifest: manifest.Manifest{Counts: manifest.Counts{Read: 1e8, Created: 1e8, Rejected: 12}, Reasons: map[string]int64{"unsupported_scheme": 12},
 		MergedDiffers: &manifest.MergedDiffers{Rows: 1e8, By: map[string]int64{"fragment": 1e8, "query order": 3}, Example: [2]manifest.Spelling{{Source: "a", URL: manifest.Text(long)}, {Source: "b", URL: "https://b.example/"}}}},
 		Rejected: map[string]account.Example{"unsupported_scheme": {Source: long, Row: 7, Text: "scheme"}}, ID: 1, Out: long, Command: "bulk verify " + long, ManifestSHA256: strings.Repeat("0", 64),
-		Timings: &manifest.Timings{Stages: []manifest.Stage{{Name: "read", Rows: 1e9, Seconds: 100}}}, Workspaces: []string{long}, Store: "sqlite:" + long, Took: time.Hour}
+		Timings: &manifest.Timings{Stages: []manifest.Stage{{Name: "read", Rows: 1e9, Seconds: 100}}}, Told: manifest.Told{Workspaces: []string{long}}, Store: "sqlite:" + long, Took: time.Hour}
 	for _, width := range []int{40, 80, 200} {
 		s := &screen{width: width, most: width, sources: 2, wraps: true}
 		s.account(r.Account(), 2)
@@ -163,11 +163,11 @@ func TestCounterInWords(t *testing.T) {
 		run  account.Run
 		want string
 	}{
-		{account.Run{Counter: manifest.Counter{Last: 12346}}, "last number given out: 12346"},
-		{account.Run{Counter: manifest.Counter{Last: 12346, Start: 12345, Was: 1, Moved: true}}, "--counter-start 12345 moved the counter: its next number was 1"},
-		{account.Run{Counter: manifest.Counter{Start: 12345, Was: 1, Moved: true}, DryRun: true}, "--counter-start 12345 would move the counter: its next number was 1"},
-		{account.Run{Counter: manifest.Counter{Last: 12347, Start: 12345, Was: 12347}}, "--counter-start 12345 changes nothing: the next number was 12347"},
-		{account.Run{Counter: manifest.Counter{Start: 20001, Was: 12348, Moved: true}, Repeated: true}, "--counter-start 20001 moved the counter: its next number was 12348"},
+		{account.Run{Told: manifest.Told{Counter: manifest.Counter{Last: 12346}}}, "last number given out: 12346"},
+		{account.Run{Told: manifest.Told{Counter: manifest.Counter{Last: 12346, Start: 12345, Was: 1, Moved: true}}}, "--counter-start 12345 moved the counter: its next number was 1"},
+		{account.Run{Told: manifest.Told{Counter: manifest.Counter{Start: 12345, Was: 1, Moved: true}}, DryRun: true}, "--counter-start 12345 would move the counter: its next number was 1"},
+		{account.Run{Told: manifest.Told{Counter: manifest.Counter{Last: 12347, Start: 12345, Was: 12347}}}, "--counter-start 12345 changes nothing: the next number was 12347"},
+		{account.Run{Told: manifest.Told{Counter: manifest.Counter{Start: 20001, Was: 12348, Moved: true}}, Repeated: true}, "--counter-start 20001 moved the counter: its next number was 12348"},
 	} {
 		c.run.Numbers = &manifest.Numbers{}
 		if list := sentences(c.run.Account()); !slices.Contains(list, c.want) {

@@ -229,8 +229,8 @@ func TestWorkedExample(t *testing.T) {
 		Files:    []manifest.FileSum{{Name: "mapping.csv", Rows: 3}, {Name: "collisions.csv"}, {Name: "rejects.csv", Rows: 1}},
 		Timings:  &manifest.Timings{Stages: []manifest.Stage{{Name: "read", Rows: 4, Seconds: 4.0 / 5912}, {Name: "settle", Rows: 3, Seconds: 3.0 / 15318}, {Name: "write", Rows: 3, Seconds: 3.0 / 4407}}},
 		Out:      "links.bulk", ManifestSHA256: regexp.MustCompile(`[0-9a-f]{64}`).FindString(messages),
-		Workspaces: []string{"demo"}, Fresh: []string{"demo"}, Rewritten: 3, Changes: map[string]int64{"escapes": 1, "fragment": 1, "host": 1,
-			"port": 1, "query order": 1, "scheme": 1, "trailing slash": 1},
+		Told: manifest.Told{Workspaces: []string{"demo"}, NewWorkspaces: []string{"demo"}, Rewritten: 3, RewrittenBy: map[string]int64{"escapes": 1, "fragment": 1, "host": 1,
+			"port": 1, "query order": 1, "scheme": 1, "trailing slash": 1}},
 		MergedDiffers: &manifest.MergedDiffers{Rows: 1, By: map[string]int64{"fragment": 1, "query order": 1, "trailing slash": 1},
 			Example: [2]manifest.Spelling{
 				{Source: "links.csv", Row: 2, URL: "HTTPS://Example.COM:443/spring/?utm_medium=news&utm_source=mail#top"},

@@ -228,7 +228,7 @@ func (f *forecast) account() *account.Account {
 		Run: account.Run{
 			Manifest: manifest.Manifest{Counts: manifest.Counts(f.Counts), LinksCreated: &f.LinksCreated, Reasons: f.Reasons, MergedDiffers: f.MergedDiffers,
 				Legacy: f.Legacy, Rules: f.Rules, Migration: f.Migration, Campaign: f.Campaign},
-			Terms: f.o.terms(), Stays: f.Stays, Dates: f.Dates, Nones: f.Nones, Counter: f.Counter, NotUTF8: f.NotUTF8, Resolved: f.Resolved, BlankRows: f.BlankRows, Store: f.o.StoreName, NewStore: f.o.newStore, Workspaces: f.Workspaces, Fresh: f.Fresh,
+			Terms: f.o.terms(), Told: f.Told, BlankRows: f.BlankRows, Store: f.o.StoreName, NewStore: f.o.newStore,
 			Rejected: map[string]account.Example{}, ExitCode: f.code, Command: f.command,
 		},
 		Kept: f.Kept, Generated: f.Generated, Aliases: f.Aliases, Examples: map[string]account.Example{}, Seen: f.Seen, Policy: f.o.Policy(), URLs: f.URLs,

@@ -72,8 +72,8 @@ func (o *runOptions) account(u *ui, r *pipeline.Result, err error) *account.Run 
 		Manifest: manifest.Manifest{Counts: manifest.Counts(r.Counts), LinksCreated: &r.LinksCreated, Reasons: r.Reasons, MergedDiffers: r.MergedDiffers,
 			Legacy: r.Legacy, Rules: r.Rules, Numbers: r.Numbers, Migration: r.Migration, Campaign: r.Campaign, Files: r.Files},
 		Terms: o.terms(), Timings: r.Timings, ManifestSHA256: r.ManifestSHA256, Out: r.Out, ID: r.RunID, Store: o.StoreName, DryRun: o.DryRun, Stored: stored,
-		Resumed: r.Resumed, Repeated: r.Repeated, NewStore: o.newStore && stored, Workspaces: r.Workspaces, Fresh: r.Fresh,
-		BlankRows: r.BlankRows, Rewritten: r.Rewritten, Changes: r.Changes, Stays: r.Stays, Dates: r.Dates, Nones: r.Nones, Resolved: r.Resolved, NotUTF8: r.NotUTF8, LinksByValue: r.LinksByValue, Counter: r.Counter, Rejected: map[string]account.Example{},
+		Resumed: r.Resumed, Repeated: r.Repeated, NewStore: o.newStore && stored, Told: r.Told,
+		BlankRows: r.BlankRows, Rejected: map[string]account.Example{},
 		ShortURLs: o.BaseURL != "", Took: time.Since(u.began), ExitCode: exitCode(o.ending(r.Counts.Rejected, err)),
 		RejectsFile: filepath.Join(r.Out, manifest.RejectsName), Amend: amend(refused || o.DryRun),
 	}

@@ -141,7 +141,7 @@ func (p *Preview) changes() []Fact {
 			list = append(list, p.with(key, Fact{In: "-", Key: key, Name: c.name, Noun: "row", Value: n}))
 		}
 	}
-	return append(list, stays(p.Stays, p.Update, "links that stay as they are", 1)...)
+	return append(list, stays(p.Unchanged, p.Update, "links that stay as they are", 1)...)
 }
 
 // reasons tells of rejects by reason, each with its first row.
@@ -254,7 +254,7 @@ func (p *Preview) end() []Fact {
 		how = "done, with {rejected} rejected."
 	}
 	exit := Fact{Key: "exit_code", Value: ID(p.ExitCode), Zero: true, Begins: true, Words: "Nothing was written. bulk run would end with exit code {}: " + how}
-	list := []Fact{{Key: "examples", Log: "-", Full: Empty{}}, {Key: "rejected", Log: "-", Full: Empty{}}, store, {Key: "new_store", Value: p.NewStore}, workspaces(p.Workspaces, p.Fresh, false), {Key: "new_workspaces", Value: some(p.Fresh)},
+	list := []Fact{{Key: "examples", Log: "-", Full: Empty{}}, {Key: "rejected", Log: "-", Full: Empty{}}, store, {Key: "new_store", Value: p.NewStore}, workspaces(p.Workspaces, p.NewWorkspaces, false), {Key: "new_workspaces", Value: some(p.NewWorkspaces)},
 		exit}
 	if p.Refused != "" {
 		list = append(list, Fact{Key: "refused", Value: p.Refused})

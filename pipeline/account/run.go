@@ -30,16 +30,7 @@ type Run struct {
 	ShortURLs      bool // the mapping has them
 	Took           time.Duration
 
-	Workspaces, Fresh []string // of the accepted rows; those without links before
-	Rewritten         int64    // accepted rows whose URL is not as its canonical form
-	Changes           map[string]int64
-	Stays             map[string]int64        // links that keep what they have although rows say something else, by change
-	Nones             int64                   // accepted rows whose expiry or use limit is a word for none
-	LinksByValue      []manifest.LinksByValue // of a campaign
-	Dates             int64                   // accepted rows whose expiry is a date without a time
-	Counter           manifest.Counter        // where the counter of the store stands
-	NotUTF8           *manifest.Noted         // accepted rows whose URL has bytes that are not UTF-8; nil: none
-	Resolved          *manifest.Noted         // accepted rows whose URL was resolved against --target-base; nil: none
+	manifest.Told
 
 	// What only the process knows.
 	Resumed, Repeated  bool
@@ -71,9 +62,7 @@ func OfDirectory(out string, m *manifest.Manifest, sha256 string, t *manifest.Ti
 	}
 	if t != nil {
 		r.ID, r.Store, r.Took = t.RunID, t.Store, time.Duration(t.Seconds*float64(time.Second))
-		told := &t.Told
-		r.Workspaces, r.Fresh, r.Rewritten, r.Changes, r.Stays, r.Dates, r.Nones = told.Workspaces, told.NewWorkspaces, told.Rewritten, told.RewrittenBy, told.Unchanged, told.Dates, told.Nones
-		r.LinksByValue, r.Counter, r.NotUTF8, r.Resolved = told.LinksByValue, told.Counter, told.NotUTF8, told.Resolved
+		r.Told = t.Told
 	}
 	files, parts := m.Reports()
 	r.Stored = r.ID != 0 || t == nil && !r.DryRun && parts == nil && files.Mapping() != "" // of a mapping in parts nothing is stored
@@ -215,7 +204,7 @@ func advice(reason string) string {
 
 // urls says what became of the URLs of the rows.
 func (r *Run) urls() []Fact {
-	list := []Fact{{Key: "rewritten", Name: "URLs rewritten", Noun: "row", Value: r.Rewritten, By: parts(r.Changes), Note: "visitors still go to the original URLs"}}
+	list := []Fact{{Key: "rewritten", Name: "URLs rewritten", Noun: "row", Value: r.Rewritten, By: parts(r.RewrittenBy), Note: "visitors still go to the original URLs"}}
 	list = append(list, r.read()...)
 	if m := r.MergedDiffers; m != nil {
 		f := merged(m, "URLs merged that may differ")
@@ -529,7 +518,7 @@ func (r *Run) end() []Fact {
 		store.Words = "created the store {}"
 	}
 	return []Fact{
-		sum, store, {Key: "new_store", Value: r.NewStore}, workspaces(r.Workspaces, r.Fresh, r.Stored), {Key: "new_workspaces", Value: some(r.Fresh)},
+		sum, store, {Key: "new_store", Value: r.NewStore}, workspaces(r.Workspaces, r.NewWorkspaces, r.Stored), {Key: "new_workspaces", Value: some(r.NewWorkspaces)},
 		{Key: "exit_code", Log: "-", Value: ID(r.ExitCode)}, {Key: "command", Log: "-", Name: "next", Value: r.Command, Exact: true},
 	}
 }
@@ -601,7 +590,7 @@ func (r *Run) rules() (list []Fact) {
 	if r.Rules != nil {
 		list = append(list, Fact{In: "rules", Key: "changes", Name: "links that existed", By: parts(r.Rules.Changes)})
 	}
-	list = append(list, stays(r.Stays, r.Update, "", 0)...)
+	list = append(list, stays(r.Unchanged, r.Update, "", 0)...)
 	if r.ExpiresAt != "" {
 		list = append(list, Fact{Key: "expires_at", Log: "-", Value: r.ExpiresAt, Words: "--expires-at {} has no time: " + dateEnds})
 	}
