@@ -1,6 +1,9 @@
 package codegen
 
-import "bytes"
+import (
+	"bytes"
+	"encoding/hex"
+)
 
 // inPath says which bytes stand in a path as they are: the characters of pchar in RFC 3986 3.3, but
 // for the percent sign, and the slash.
@@ -74,17 +77,7 @@ func escaped(text []byte) (b byte, ok bool) {
 	if len(text) < 3 || text[0] != '%' {
 		return 0, false
 	}
-	high, low := hexDigit(text[1]), hexDigit(text[2])
-	return byte(high<<4 | low), high >= 0 && low >= 0
-}
-
-// hexDigit returns the value of a hexadecimal digit; -1: it is none.
-func hexDigit(b byte) int {
-	switch {
-	case '0' <= b && b <= '9':
-		return int(b - '0')
-	case 'a' <= b|0x20 && b|0x20 <= 'f':
-		return int(b|0x20-'a') + 10
-	}
-	return -1
+	var plain [1]byte
+	_, err := hex.Decode(plain[:], text[1:3])
+	return plain[0], err == nil
 }

@@ -86,7 +86,7 @@ var pure = map[string]string{
 	"pipeline/campaign": "bytes cmp encoding/json errors fmt go.yaml.in/yaml/v3 hash/maphash io maps math regexp slices strings unicode unicode/utf8 " + module + "canon",
 	"pipeline/charset":  "fmt golang.org/x/text/encoding/charmap golang.org/x/text/transform slices strconv strings",
 	"pipeline/columns":  "bytes encoding/json fmt math slices strconv strings unicode " + module + "canon " + module + "codegen " + module + "pipeline/profile",
-	"pipeline/hygiene":  "bytes encoding/hex fmt iter maps math/bits net/netip regexp slices strings time unicode unicode/utf8 " + module + "canon " + module + "codegen " + module + "pipeline/legacy " + module + "pipeline/profile" + " " + module + "pipeline/shorturl",
+	"pipeline/hygiene":  "bytes fmt iter maps math/bits net/netip regexp slices strings time unicode unicode/utf8 " + module + "canon " + module + "codegen " + module + "pipeline/legacy " + module + "pipeline/profile" + " " + module + "pipeline/shorturl",
 	"pipeline/judge":    "bytes unicode/utf8 " + module + "canon " + module + "codegen " + module + "pipeline/campaign " + module + "pipeline/hygiene " + module + "pipeline/legacy " + module + "pipeline/outcome " + module + "pipeline/rules",
 	"pipeline/legacy":   "bufio bytes cmp fmt io regexp strings unicode/utf8",
 	"pipeline/outcome":  "fmt strconv strings unicode/utf8 " + module + "pipeline/legacy",

@@ -51,7 +51,9 @@ func openSide(path string) (*operand, error) {
 	s.excelSafe = s.terms.ExcelSafe
 	files, parts := s.manifest.Reports()
 	if parts != nil {
-		s.join(path, parts, &files[0])
+		s.mapping = files[0]
+		s.mapping.Name = filepath.Join(path, files[0].Name)
+		s.parts = readback.Parts(path, files[0].Name, parts)
 		files = append(s.manifest.Files[:len(parts):len(parts)], files[1:]...)
 	}
 	for _, file := range files {
@@ -76,17 +78,6 @@ func openSide(path string) (*operand, error) {
 		}
 	}
 	return s, nil
-}
-
-// join makes a mapping of parts.
-func (s *operand) join(dir string, parts []string, as *manifest.FileSum) {
-	s.mapping = *as
-	s.mapping.Name = filepath.Join(dir, as.Name)
-	paths := make([]string, len(parts))
-	for i, part := range parts {
-		paths[i] = filepath.Join(dir, filepath.FromSlash(part))
-	}
-	s.parts = readback.Parts(s.mapping.Name, paths)
 }
 
 // columns returns the columns of the mapping of the run; of a mapping alone, those of a plain run.

@@ -2,11 +2,11 @@ package hygiene
 
 import (
 	"bytes"
-	"encoding/hex"
 	"fmt"
 	"regexp"
 	"strings"
 
+	"github.com/linkforge/bulk/codegen"
 	"github.com/linkforge/bulk/pipeline/legacy"
 )
 
@@ -261,7 +261,7 @@ var address = func() *regexp.Regexp {
 // its name.
 func isSecretName(name []byte) bool {
 	plain := make([]byte, 0, 64)
-	for _, c := range unescape(name) {
+	for _, c := range codegen.FromPath(name) {
 		if c = legacy.Lower(c); isAlnum(c) {
 			plain = append(plain, c)
 		}
@@ -276,20 +276,4 @@ func isSecretName(name []byte) bool {
 		}
 	}
 	return false
-}
-
-// unescape decodes all %XX.
-func unescape(text []byte) (plain []byte) {
-	if bytes.IndexByte(text, '%') < 0 {
-		return text
-	}
-	for ; len(text) > 0; text = text[1:] {
-		plain = append(plain, text[0])
-		if last := len(plain) - 1; text[0] == '%' && len(text) > 2 {
-			if _, err := hex.Decode(plain[last:], text[1:3]); err == nil {
-				text = text[2:]
-			}
-		}
-	}
-	return plain
 }

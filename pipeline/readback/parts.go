@@ -13,9 +13,14 @@ import (
 )
 
 // Parts returns a file system in which the parts of a mapping in CSV, each with its header, are one file of
-// this path. Whoever reads it reads them one after the other.
-func Parts(path string, parts []string) fsys.FS {
-	return joinedFS{fsys.OS{}, path, parts}
+// this name in dir, where they lie under their names of a manifest. Whoever reads it reads them one after the
+// other.
+func Parts(dir, name string, parts []string) fsys.FS {
+	paths := make([]string, len(parts))
+	for i, part := range parts {
+		paths[i] = filepath.Join(dir, filepath.FromSlash(part))
+	}
+	return joinedFS{fsys.OS{}, filepath.Join(dir, name), paths}
 }
 
 // joinedFS is a file system with a file that is several.

@@ -27,10 +27,7 @@ func Read(ctx context.Context, dir string, m *manifest.Manifest) (*Survey, error
 	told, _ := terms.Parse(m) // an option that no run has counts as none
 	opts := readback.Options{ExcelSafe: told.ExcelSafe, Columns: report.ColumnsOf(told, m.Numbers != nil, m.Rules != nil)}
 	if parts != nil {
-		for i, part := range parts {
-			parts[i] = filepath.Join(dir, filepath.FromSlash(part))
-		}
-		opts.FS = readback.Parts(path, parts)
+		opts.FS = readback.Parts(dir, name, parts)
 	}
 	rows, err := readback.OpenMapping(ctx, path, opts)
 	if err != nil {

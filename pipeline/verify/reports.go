@@ -62,11 +62,7 @@ func (r *run) filesOf(dir, name string) fsys.FS {
 	if name != r.mapping || len(r.parts) == 0 {
 		return nil
 	}
-	paths := make([]string, len(r.parts))
-	for i, part := range r.parts {
-		paths[i] = filepath.Join(dir, filepath.FromSlash(part))
-	}
-	return readback.Parts(filepath.Join(dir, name), paths)
+	return readback.Parts(dir, name, r.parts)
 }
 
 // damaged makes a finding of an error that means a damaged report, and returns any other
