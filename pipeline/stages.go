@@ -8,12 +8,14 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/linkforge/bulk/pipeline/along"
 	"github.com/linkforge/bulk/pipeline/hygiene"
 	"github.com/linkforge/bulk/pipeline/intake"
 	"github.com/linkforge/bulk/pipeline/legacy"
 	"github.com/linkforge/bulk/pipeline/manifest"
 	"github.com/linkforge/bulk/pipeline/outdir"
 	"github.com/linkforge/bulk/pipeline/report"
+	"github.com/linkforge/bulk/pipeline/shorturl"
 	"github.com/linkforge/bulk/pipeline/source"
 	"github.com/linkforge/bulk/pipeline/stage"
 )
@@ -89,10 +91,12 @@ func (c *Config) staged() error {
 		{"Legacy", c.Legacy != legacy.Off},
 		{"Rules", c.Rules != nil},
 		{"Campaign", c.Campaign != nil},
-		{"Attrs", c.Attrs != "" && c.Legacy == legacy.Off},
+		{"Attrs", c.Attrs != "" && c.Attrs != along.None && c.Legacy == legacy.Off},
 		{"KeepCreated", c.KeepCreated},
 		{"Domains", c.Domains != legacy.DomainsOff},
 		{"ShortDomains", len(c.ShortDomains) > 0},
+		{"DefaultDomain", c.DefaultDomain != ""},
+		{"BaseURL " + c.BaseURL, c.base().Has(shorturl.Domain)},
 		{"Hygiene", c.Hygiene != nil && *c.Hygiene != hygiene.Defaults()},
 		{"Source.Map", len(c.Source.Map) > 0},
 		{"Source.Profile", c.Source.Profile != "" && c.Source.Profile != "auto"},

@@ -153,6 +153,8 @@ func (n *NotCompared) Gap(part string) Gap {
 		return Gap{"the codes that were skipped", "--blocklist: " + Believed[part]}
 	case "attrs":
 		return n.attrs()
+	case "short_url":
+		return Gap{"short URLs", "they have domains of rows, and the run had --no-carry"}
 	case "store":
 		if n.Store {
 			return Gap{"the store", "see the problems"}

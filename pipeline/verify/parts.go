@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/linkforge/bulk/pipeline/manifest"
+	"github.com/linkforge/bulk/pipeline/shorturl"
 )
 
 // A Part is the stable name of something that Run did not compare.
@@ -20,6 +21,7 @@ const (
 	Secret         Part = "secret"          // of the scheme, none was given: that each code is that of its URL or number is believed
 	Words          Part = "blocklist"       // of the run, none was given: that it has the words for which codes were skipped is believed, and that no code of the run contains one
 	Attributes     Part = "attrs"           // what went along with links, of which the mapping has no columns (--no-carry)
+	ShortURLs      Part = "short_url"       // they have domains of rows, of which the mapping has no columns (--no-carry)
 	Store          Part = "store"           // none was given
 	LinksInStore   Part = "links_in_store"  // it was a dry run, which stores none
 	ManifestDigest Part = "manifest_sha256" // neither Config.ManifestSHA256 nor a run of the store says which it must be
@@ -47,6 +49,7 @@ func (v *verifier) sayParts(run *run, understood bool) {
 		{Secret, understood && !run.coding.known && run.mapping != ""},
 		{Words, understood && !run.coding.listed && run.mapping != ""},
 		{Attributes, understood && store && run.terms.Beyond != nil && !run.terms.Carry},
+		{ShortURLs, understood && run.base.Has(shorturl.Domain) && !run.terms.Beyond.ByDomain() && !run.terms.Carry},
 		{Store, !store},
 		{LinksInStore, store && run.terms.DryRun},
 		{ManifestDigest, v.cfg.ManifestSHA256 == "" && !(store && run.stores())},
