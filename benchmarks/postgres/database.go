@@ -82,7 +82,7 @@ func (b *bench) finish(ctx context.Context, list, name string) error {
 		"-c", `\copy mapping from '`+out+`/mapping.csv' (format csv, header)`,
 		"-c", `\copy (SELECT links.* FROM links JOIN mapping ON short_code = code COLLATE "C" ORDER BY row) to '`+list+`.input.txt'`,
 		"-c", `\copy (SELECT * FROM links ORDER BY workspace_id, short_code) to '`+list+`.code.txt'`,
-		"-c", `\copy (SELECT * FROM links ORDER BY workspace_id, short_code) to '`+list+`.code.bin' (format binary)`)...)
+		"-c", `\copy (SELECT workspace_id, short_code, url_key, canonical_url, original_url, run_id, created_at, updated_at FROM links ORDER BY workspace_id, short_code) to '`+list+`.code.bin' (format binary)`)...)
 	return err
 }
 
