@@ -71,6 +71,7 @@ func describeLinks(ctx context.Context, store sink.Store, told *manifest.Links) 
 		s := cmp.Or(schemes[w], sink.Scheme{Name: codegen.Name})
 		l.Profile, l.Rules = cmp.Or(profiles[w], canon.Profile{}.Name()), rules[w]
 		l.Scheme, l.CodeLength, l.Multiplier, l.Fingerprint = s.Name, s.CodeLength, s.Multiplier, s.Fingerprint
+		l.Fold = s.Fold
 	}
 	return nil
 }

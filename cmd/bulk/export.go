@@ -7,7 +7,6 @@ import (
 	"io"
 	"io/fs"
 	"log/slog"
-	"maps"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -91,12 +90,20 @@ func export(ctx context.Context, ui *ui, o *exportOptions) (err error) {
 	write := func(w io.Writer) error {
 		return pipeline.ExportLinks(ctx, store, o.workspace, told, func(columns []string) report.Export { return create(w, columns) })
 	}
+	beside := manifest.LinksNameOf(o.file)
+	if o.file != "-" {
+		for _, file := range []string{o.file, beside} {
+			if err := mayWrite(store, "output", file, o.overwrite); err != nil {
+				return err
+			}
+		}
+	}
 	if err := ui.writeTo(store, "output", o.file, o.overwrite, write); err != nil {
 		return err
 	}
 	links := told.Rows
 	if o.file != "-" {
-		if err := replaceFile(manifest.LinksNameOf(o.file), func(w io.Writer) error { return manifest.WriteLinks(w, told) }); err != nil {
+		if err := replaceFile(beside, func(w io.Writer) error { return manifest.WriteLinks(w, told) }); err != nil {
 			return err
 		}
 	}
@@ -108,27 +115,12 @@ func export(ctx context.Context, ui *ui, o *exportOptions) (err error) {
 		say += " to " + o.file
 	}
 	ui.tell(slog.LevelInfo, say, "links exported", "links", links, "workspace", o.workspace, "file", o.file)
-	return ui.tellFolding(ctx, store, o.workspace)
-}
-
-// tellFolding tells which of the exported workspaces fold case, since a run that has their links as its
-// input does not know.
-func (u *ui) tellFolding(ctx context.Context, store sink.Store, workspace string) error {
-	session, err := store.Peek(ctx)
-	if err != nil {
-		return err
-	}
-	var only []string // all
-	if workspace != "" {
-		only = []string{workspace}
-	}
-	set, err := session.Schemes(ctx, only)
-	for _, w := range slices.Sorted(maps.Keys(set)) {
-		if set[w].Fold {
-			u.log.Warn("the workspace folds case: a run that takes its links elsewhere needs --fold-case", "workspace", w)
+	for _, w := range told.Workspaces { // since a run that has their links as its input does not know
+		if w.Fold {
+			ui.log.Warn("the workspace folds case: a run that takes its links elsewhere needs --fold-case", "workspace", string(w.Workspace))
 		}
 	}
-	return errors.Join(err, session.Close())
+	return nil
 }
 
 // writeTo writes the file that a flag names, which gets its name at the end. One that is there is
@@ -138,13 +130,21 @@ func (u *ui) writeTo(store sink.Store, flag, file string, overwrite bool, write 
 		signal.Ignore(syscall.SIGPIPE) // a reader that ends early, such as head, shall be a write error
 		return write(u.stdout)
 	}
+	if err := mayWrite(store, flag, file, overwrite); err != nil {
+		return err
+	}
+	return replaceFile(file, write)
+}
+
+// mayWrite refuses a file that writeTo must not replace.
+func mayWrite(store sink.Store, flag, file string, overwrite bool) error {
 	if err := checkFile(store, file); err != nil {
 		return usage(fmt.Errorf("--%s %s: %w", flag, file, err))
 	}
 	if _, err := os.Lstat(file); err == nil && !overwrite {
 		return usage(fmt.Errorf("--%s %s: the file is there; replace it with --overwrite", flag, file))
 	}
-	return replaceFile(file, write)
+	return nil
 }
 
 // checkFile refuses a file that is not a regular one, such as a device, or that belongs to the

@@ -24,6 +24,7 @@ type LinksOf struct {
 	CodeLength  int    `json:"code_length,omitempty"` // of keyed schemes and counters
 	Multiplier  int64  `json:"multiplier,omitempty"`
 	Fingerprint string `json:"fingerprint,omitempty"`
+	Fold        bool   `json:"fold_case,omitempty"`
 	Rules       bool   `json:"rules,omitempty"` // links may end
 	Links       int64  `json:"links"`
 	Digest      string `json:"digest"` // of codes, kinds and URLs: report.LinksDigest

@@ -27,11 +27,6 @@ type Links struct {
 	Told manifest.Links `json:"told"`
 }
 
-// LinksError says why links cannot be used.
-type LinksError struct{ Name, Why string }
-
-func (e *LinksError) Error() string { return e.Name + ": " + e.Why }
-
 // FindLinks reads what is told of exports. The links of each workspace must be in one of them, and made as
 // the run makes links: by this profile and scheme.
 func FindLinks(names []string, profile string, scheme sink.Scheme) (list []Links, err error) {
@@ -39,10 +34,10 @@ func FindLinks(names []string, profile string, scheme sink.Scheme) (list []Links
 	for _, name := range names {
 		told, err := manifest.ReadLinks(name)
 		if err != nil {
-			return nil, &LinksError{name, err.Error()}
+			return nil, fmt.Errorf("%s: %w", name, err)
 		}
 		for _, w := range told.Workspaces {
-			theirs := sink.Scheme{Name: w.Scheme, CodeLength: w.CodeLength, Multiplier: w.Multiplier, Fingerprint: w.Fingerprint}
+			theirs := sink.Scheme{Name: w.Scheme, CodeLength: w.CodeLength, Multiplier: w.Multiplier, Fingerprint: w.Fingerprint, Fold: w.Fold}
 			why := ""
 			switch {
 			case in[w.Workspace] != "":
@@ -55,7 +50,7 @@ func FindLinks(names []string, profile string, scheme sink.Scheme) (list []Links
 				why = fmt.Sprintf("workspace %q has links of scheme %s, and the options are those of scheme %s", w.Workspace, schemeText(theirs), schemeText(scheme))
 			}
 			if why != "" {
-				return nil, &LinksError{name, why}
+				return nil, fmt.Errorf("%s: %s", name, why)
 			}
 			in[w.Workspace] = name
 		}
@@ -68,6 +63,9 @@ func schemeText(s sink.Scheme) string {
 	text := s.Name
 	if s.CodeLength > 0 {
 		text += fmt.Sprintf(" with codes of %d characters", s.CodeLength)
+	}
+	if s.Fold {
+		text += ", folding case"
 	}
 	if s.Fingerprint != "" {
 		text += ", secret " + s.Fingerprint
@@ -93,12 +91,12 @@ func (j *Job) openLinks(ctx context.Context, name string) (*linkReader, error) {
 	r := &linkReader{Input: in}
 	for i, column := range []string{"workspace_id", "short_code", "kind", "canonical_url", "base_key"} {
 		if r.at[i] = slices.Index(in.Columns, column); r.at[i] < 0 && i < 4 {
-			return nil, errors.Join(&LinksError{name, "has no column " + column}, in.Close())
+			return nil, errors.Join(fmt.Errorf("%s: has no column %s", name, column), in.Close())
 		}
 	}
 	for _, column := range unfit {
 		if slices.Contains(in.Columns, column) {
-			return nil, errors.Join(&LinksError{name, "has the column " + column + ": links that end, have an owner or are marked cannot be used"}, in.Close())
+			return nil, errors.Join(fmt.Errorf("%s: has the column %s: links that end, have an owner or are marked cannot be used", name, column), in.Close())
 		}
 	}
 	return r, nil
@@ -235,11 +233,11 @@ func (l *Links) check(read map[string]*linksSum) error {
 	for _, w := range l.Told.Workspaces {
 		sum := read[string(w.Workspace)]
 		if sum == nil || sum.rows != w.Links || sum.digest.Sum() != w.Digest {
-			return &LinksError{l.Name, fmt.Sprintf("the links of workspace %q are not those that %s describes", w.Workspace, manifest.LinksNameOf(l.Name))}
+			return fmt.Errorf("%s: the links of workspace %q are not those that %s describes", l.Name, w.Workspace, manifest.LinksNameOf(l.Name))
 		}
 	}
 	if len(read) != len(l.Told.Workspaces) {
-		return &LinksError{l.Name, fmt.Sprintf("it has workspaces that %s does not describe", manifest.LinksNameOf(l.Name))}
+		return fmt.Errorf("%s: it has workspaces that %s does not describe", l.Name, manifest.LinksNameOf(l.Name))
 	}
 	return nil
 }
