@@ -54,9 +54,8 @@ func openSide(path string) (*operand, error) {
 		s.mapping = files[0]
 		s.mapping.Name = filepath.Join(path, files[0].Name)
 		s.parts = readback.Parts(path, files[0].Name, parts)
-		files = append(s.manifest.Files[:len(parts):len(parts)], files[1:]...)
 	}
-	for _, file := range files {
+	for _, file := range s.manifest.Files {
 		name := file.Name
 		if !manifest.IsReport(name) && !manifest.IsPart(name) {
 			continue

@@ -17,7 +17,7 @@ import (
 // the first, without its cells: those of the intake, and rows whose URL was rejected when it
 // was settled, which go through the given sorter by place. A reject is valid during the call.
 func Rejects(ctx context.Context, rows *intake.Rows, s *settle.Settlement, late *extsort.Sorter, write func(*outcome.Reject) error) (n int64, first outcome.Reject, err error) {
-	if err := fileLate(ctx, rows, s, late); err != nil {
+	if err := FileLate(ctx, rows, s, late); err != nil {
 		return 0, first, err
 	}
 	a, b := rows.Rejects.Cursor(ctx, 1), late.Cursor(ctx, 1)
@@ -47,7 +47,7 @@ func Rejects(ctx context.Context, rows *intake.Rows, s *settle.Settlement, late 
 // LateRows returns how many rows of the inputs have variants that were rejected when they were settled.
 // The sorter is as of Rejects.
 func LateRows(ctx context.Context, rows *intake.Rows, s *settle.Settlement, late *extsort.Sorter) (n int64, err error) {
-	if err := fileLate(ctx, rows, s, late); err != nil {
+	if err := FileLate(ctx, rows, s, late); err != nil {
 		return 0, err
 	}
 	c := late.Cursor(ctx, 1)
@@ -61,9 +61,9 @@ func LateRows(ctx context.Context, rows *intake.Rows, s *settle.Settlement, late
 	return n, c.Err()
 }
 
-// fileLate makes rejects of all rows whose URL was rejected when it was settled, with the
+// FileLate makes rejects of all rows whose URL was rejected when it was settled, with the
 // cells that the input had.
-func fileLate(ctx context.Context, rows *intake.Rows, s *settle.Settlement, late *extsort.Sorter) error {
+func FileLate(ctx context.Context, rows *intake.Rows, s *settle.Settlement, late *extsort.Sorter) error {
 	w := late.NewWriter()
 	var buf []byte
 	file := func(d *settle.Decision, workspace, rec []byte) {

@@ -95,21 +95,16 @@ func (s *settling) Holders(ctx context.Context, slots []assign.Slot, report func
 	})
 }
 
-// slotOrder returns the indices of the slots in the order of the sort.
-func (s *settling) slotOrder(slots []assign.Slot) []int {
+// SlotOrder returns the indices of slots in the order in which the sort has the URLs that want them.
+func SlotOrder(names *record.Workspaces, slots []assign.Slot) []int {
 	order := make([]int, len(slots))
 	for i := range order {
 		order[i] = i
 	}
 	slices.SortFunc(order, func(i, j int) int {
-		return CompareSlots(s.names, &slots[i], &slots[j])
+		return cmp.Or(names.Compare(slots[i].Workspace, slots[j].Workspace), cmp.Compare(slots[i].Code, slots[j].Code))
 	})
 	return order
-}
-
-// CompareSlots orders slots as the sort orders the URLs that want them.
-func CompareSlots(names *record.Workspaces, a, b *assign.Slot) int {
-	return cmp.Or(names.Compare(a.Workspace, b.Workspace), cmp.Compare(a.Code, b.Code))
 }
 
 // Stored implements Owners.
@@ -127,7 +122,7 @@ func (s *settling) Stored(ctx context.Context, slots []assign.Slot, visit func(i
 	}
 	claims := s.made.claims.Finder()
 	defer claims.Close()
-	for _, i := range s.slotOrder(slots) {
+	for _, i := range SlotOrder(s.names, slots) {
 		if known[i] {
 			continue
 		}
@@ -144,7 +139,7 @@ func (s *settling) Stored(ctx context.Context, slots []assign.Slot, visit func(i
 
 // storedOwners asks the store who has the slots.
 func (s *settling) storedOwners(ctx context.Context, slots []assign.Slot, visit func(i int, canonical []byte)) error {
-	order := slices.DeleteFunc(s.slotOrder(slots), func(i int) bool { return !s.populated[slots[i].Workspace] })
+	order := slices.DeleteFunc(SlotOrder(s.names, slots), func(i int) bool { return !s.populated[slots[i].Workspace] })
 	for chunk := range slices.Chunk(order, maxProbes) {
 		probes := make([]sink.Probe, len(chunk))
 		for n, i := range chunk {
@@ -167,7 +162,7 @@ func (s *settling) storedOwners(ctx context.Context, slots []assign.Slot, visit 
 func (s *settling) newHolders(ctx context.Context, slots []assign.Slot, known func(i int) bool, visit func(i int, r rival) error) error {
 	at := s.records.Finder()
 	defer at.Close()
-	for _, i := range slices.DeleteFunc(s.slotOrder(slots), known) {
+	for _, i := range slices.DeleteFunc(SlotOrder(s.names, slots), known) {
 		r, err := s.newHolder(ctx, at, &slots[i])
 		if err == nil && r.known {
 			err = visit(i, r)

@@ -9,9 +9,7 @@ import (
 
 	"github.com/linkforge/bulk/pipeline/emit"
 	"github.com/linkforge/bulk/pipeline/extsort"
-	"github.com/linkforge/bulk/pipeline/outcome"
 	"github.com/linkforge/bulk/pipeline/record"
-	"github.com/zeebo/xxh3"
 )
 
 // applied is what an attempt of Apply tells.
@@ -36,7 +34,7 @@ func (j *Job) Apply(ctx context.Context, n int) (err error) {
 	}
 	file, ok := amended[n]
 	if !ok {
-		return &NotAmendedError{n}
+		return fmt.Errorf("shard %d needs no task apply: it is as reduce wrote it", n)
 	}
 	amends, err := readReport[amendment](j, file.Name)
 	if err != nil {
@@ -70,13 +68,6 @@ func (j *Job) Apply(ctx context.Context, n int) (err error) {
 	return a.report(told)
 }
 
-// NotAmendedError is the number of a shard that is as Reduce wrote it.
-type NotAmendedError struct{ N int }
-
-func (e *NotAmendedError) Error() string {
-	return fmt.Sprintf("shard %d needs no task apply: it is as reduce wrote it", e.N)
-}
-
 // amended returns the shards that Settle has amended.
 func (j *Job) amended() (map[int]File, error) {
 	done, err := accepted[settled](j, "settle", []int{0})
@@ -91,32 +82,18 @@ func (j *Job) amended() (map[int]File, error) {
 }
 
 // writeLate writes the rejects of rows whose URL got no code, and counts their reasons.
-func (s *shard) writeLate(ctx context.Context, a *attempt, reasons map[string]int64) (w File, err error) {
-	f, name, err := a.create(".rejects")
-	if err != nil {
-		return w, err
-	}
-	r := &rejectFile{file: f, sum: xxh3.New()}
+func (s *shard) writeLate(ctx context.Context, a *attempt, reasons map[string]int64) (File, error) {
 	late := extsort.NewByKey(s.j.sorter(rejectMemory))
-	var rec []byte
-	_, _, err = emit.Rejects(ctx, s.rows, s.settled, late, func(rej *outcome.Reject) error {
+	err := emit.FileLate(ctx, s.rows, s.settled, late)
+	for at := late.Cursor(ctx, 1); err == nil && at.Next(); {
+		_, rej := record.DecodeReject(at.Key(), at.Record())
 		reasons[rej.Reason]++
-		at := record.Place{Source: s.j.numberOf(rej.Source), Row: rej.Row, Offset: rej.Offset}
-		rec = record.AppendReject(rec[:0], at, rej)
-		return r.add(at.Key(), rec)
-	})
-	w, err = f.written(name, errors.Join(err, late.Close()))
-	return w, err
-}
-
-// numberOf returns the number of an input.
-func (j *Job) numberOf(name string) int {
-	for n := range j.run.Inputs {
-		if string(j.run.Inputs[n].Name) == name {
-			return n
-		}
 	}
-	return -1
+	if err != nil {
+		return File{}, errors.Join(err, late.Close())
+	}
+	w, _, err := a.writeRejects(ctx, late)
+	return w, errors.Join(err, late.Close())
 }
 
 func encode(w io.Writer, v any) error {

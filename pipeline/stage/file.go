@@ -114,25 +114,6 @@ type reported interface {
 	digest() string // of the content: the same for all attempts of a task
 }
 
-// MissingError tells of tasks that have no finished attempt.
-type MissingError struct {
-	Stage string
-	Tasks []int // some of them, at least one
-	More  int
-}
-
-func (e *MissingError) Error() string {
-	var list []string
-	for _, n := range e.Tasks {
-		list = append(list, strconv.Itoa(n))
-	}
-	more := ""
-	if e.More > 0 {
-		more = fmt.Sprintf(" and %d more", e.More)
-	}
-	return fmt.Sprintf("no attempt of the task %s %s%s is finished and has all its files: do it again", e.Stage, strings.Join(list, ", "), more)
-}
-
 // accepted returns, for each task of a stage, what a finished attempt told: of these tasks all must have
 // one.
 func accepted[T reported](j *Job, stage string, tasks []int) (map[int]T, error) {
@@ -148,7 +129,7 @@ func accepted[T reported](j *Job, stage string, tasks []int) (map[int]T, error) 
 		}
 	}
 	found := map[int]T{}
-	missing := MissingError{Stage: stage}
+	var missing []int
 	for _, n := range tasks {
 		for _, name := range attempts[n] {
 			told, err := readReport[T](j, work+"/"+stage+"/"+name)
@@ -165,17 +146,26 @@ func accepted[T reported](j *Job, stage string, tasks []int) (map[int]T, error) 
 			}
 		}
 		if _, ok := found[n]; !ok {
-			if len(missing.Tasks) < 10 {
-				missing.Tasks = append(missing.Tasks, n)
-			} else {
-				missing.More++
-			}
+			missing = append(missing, n)
 		}
 	}
-	if len(missing.Tasks) > 0 {
-		return nil, &missing
+	if len(missing) > 0 {
+		return nil, errMissing(stage, missing)
 	}
 	return found, nil
+}
+
+// errMissing tells of tasks that have no finished attempt: all, or ten of them.
+func errMissing(stage string, tasks []int) error {
+	list, more := "", ""
+	for i, n := range tasks {
+		if i == 10 {
+			more = fmt.Sprintf(" and %d more", len(tasks)-i)
+			break
+		}
+		list += ", " + strconv.Itoa(n)
+	}
+	return fmt.Errorf("no attempt of the task %s %s%s is finished and has all its files: do it again", stage, list[2:], more)
 }
 
 func readReport[T any](j *Job, name string) (told T, err error) {

@@ -268,7 +268,7 @@ func (s *settling) Uncontested(ctx context.Context, slots []assign.Slot, known f
 // find visits those of the slots, by index, that are in a table of the shards, and in which shard. Slots
 // are asked for in the order of the shards.
 func (s *settling) find(ctx context.Context, slots []assign.Slot, in func(*reduced) *table, visit func(i, shard int, canonical []byte)) error {
-	for _, i := range s.slotOrder(slots) {
+	for _, i := range settle.SlotOrder(s.coder.Names, slots) {
 		if err := cancelled(ctx); err != nil {
 			return err
 		}
@@ -287,15 +287,6 @@ func (s *settling) find(ctx context.Context, slots []assign.Slot, in func(*reduc
 		}
 	}
 	return nil
-}
-
-// slotOrder returns the indices of the slots in the order of the sort.
-func (s *settling) slotOrder(slots []assign.Slot) []int {
-	order := upTo(len(slots))
-	slices.SortFunc(order, func(i, j int) int {
-		return settle.CompareSlots(s.coder.Names, &slots[i], &slots[j])
-	})
-	return order
 }
 
 // write writes the amendments of all shards that need one.
