@@ -373,10 +373,8 @@ func (j *job) checkHosts() error {
 		}
 		return &UsageError{fmt.Errorf("Config.BaseURL %s: %s, row %d: the domain %q is %s", j.cfg.BaseURL, j.rows.List[n.First.Source].Name, n.First.Row, n.Text, hint)}
 	}
-	for _, w := range j.result.Workspaces {
-		if !base.Takes(shorturl.Workspace, []byte(w)) {
-			return &UsageError{fmt.Errorf("Config.BaseURL %s: the workspace %q is no host name", j.cfg.BaseURL, w)}
-		}
+	if err := base.CheckWorkspaces(j.result.Workspaces); err != nil {
+		return &UsageError{fmt.Errorf("Config.BaseURL %s: %w", j.cfg.BaseURL, err)}
 	}
 	return nil
 }

@@ -55,7 +55,7 @@ func PlanStages(ctx context.Context, cfg Config, links []string, rows int64) (*s
 	if err := errors.Join(stagedInputs(inputs), inputs.Close()); err != nil {
 		return nil, err
 	}
-	return stage.Make(ctx, cfg.Out, m, stage.ReadingOf(&cfg.Source), there, rows, cfg.stageOptions())
+	return stage.Make(ctx, cfg.Out, m, stage.ReadingOf(&cfg.Source, cfg.AllowEmpty), there, rows, cfg.stageOptions())
 }
 
 // findLinks finds the exports whose links count.
@@ -105,6 +105,8 @@ func (c *Config) staged() error {
 		{"ReportFormat " + string(c.ReportFormat), c.ReportFormat != report.CSV},
 		{"ReportOrder " + string(c.ReportOrder), c.ReportOrder != report.SortOrder},
 		{"Limit", c.Limit > 0},
+		{"Source.Encoding", c.Source.Encoding != ""},
+		{"TargetBase", c.TargetBase != nil},
 		{"Store", c.Store != nil},
 		{"Overwrite", c.Overwrite},
 	} {

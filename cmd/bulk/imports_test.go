@@ -61,7 +61,7 @@ var layers = map[string][]string{
 	"pipeline/settle": {"codegen", "pipeline/assign", "pipeline/claim", "pipeline/extsort", "pipeline/legacy", "pipeline/outcome", "pipeline/packed", "pipeline/record", "pipeline/rules", "sink"},
 	"pipeline/emit":   {"pipeline/campaign", "canon", "codegen", "pipeline/claim", "pipeline/extsort", "pipeline/intake", "pipeline/legacy", "pipeline/manifest", "pipeline/outcome", "pipeline/packed", "pipeline/record", "pipeline/report", "pipeline/rules", "pipeline/settle", "sink"},
 	"pipeline/remove": {"canon", "codegen", "pipeline/columns", "pipeline/extsort", "pipeline/intake", "pipeline/legacy", "pipeline/outcome", "pipeline/packed", "pipeline/profile", "pipeline/record", "pipeline/report", "pipeline/rules", "pipeline/source", "sink"},
-	"pipeline/stage":  {"codegen", "pipeline/assign", "pipeline/columns", "pipeline/emit", "pipeline/extsort", "pipeline/intake", "pipeline/legacy", "pipeline/manifest", "pipeline/outcome", "pipeline/outdir", "pipeline/packed", "pipeline/record", "pipeline/report", "pipeline/settle", "pipeline/source", "pipeline/terms", "sink"}, // for any scheduler or engine
+	"pipeline/stage":  {"codegen", "pipeline/assign", "pipeline/columns", "pipeline/emit", "pipeline/extsort", "pipeline/intake", "pipeline/legacy", "pipeline/manifest", "pipeline/outcome", "pipeline/outdir", "pipeline/packed", "pipeline/record", "pipeline/report", "pipeline/settle", "pipeline/shorturl", "pipeline/source", "pipeline/terms", "sink"}, // for any scheduler or engine
 	"pipeline": {"pipeline/campaign", "canon", "codegen", "pipeline/along", "pipeline/columns", "pipeline/emit", "pipeline/extsort", "pipeline/fsys", "pipeline/hygiene", "pipeline/intake", "pipeline/judge", "pipeline/legacy", "pipeline/manifest", "pipeline/outcome",
 		"pipeline/outdir", "pipeline/profile", "pipeline/record", "pipeline/remove", "pipeline/report", "pipeline/rules", "pipeline/settle", "pipeline/shorturl", "pipeline/source", "pipeline/stage", "sink", "pipeline/terms"},
 
@@ -73,7 +73,7 @@ var layers = map[string][]string{
 	"pipeline/account":  {"canon", "pipeline/hygiene", "pipeline/legacy", "pipeline/manifest", "pipeline/outcome", "pipeline/rules", "pipeline/terms"}, // knows no medium
 
 	"cmd/bulk": {"pipeline/campaign", "canon", "pipeline/charset", "codegen", "pipeline", "pipeline/account", "pipeline/columns", "pipeline/verify", "pipeline/diff", "pipeline/explain", "pipeline/estimate", "pipeline/hygiene", "pipeline/legacy", "pipeline/manifest",
-		"pipeline/outcome", "pipeline/outdir", "pipeline/page", "pipeline/profile", "pipeline/readback", "pipeline/report", "pipeline/survey", "pipeline/rules", "pipeline/source", "pipeline/stage", "sink", "sink/sqlite", "sink/postgres"},
+		"pipeline/outcome", "pipeline/outdir", "pipeline/page", "pipeline/profile", "pipeline/readback", "pipeline/report", "pipeline/survey", "pipeline/rules", "pipeline/shorturl", "pipeline/source", "pipeline/stage", "sink", "sink/sqlite", "sink/postgres"},
 }
 
 // pure packages know no files, no stores and no goroutines: they import nothing else.
@@ -93,7 +93,7 @@ var pure = map[string]string{
 	"pipeline/packed":   "bytes encoding/binary",
 	"pipeline/page":     "bytes cmp crypto/sha256 embed encoding/base64 fmt html/template io maps math net/url slices strconv strings time unicode/utf8 " + module + "codegen " + module + "pipeline/account " + module + "pipeline/estimate " + module + "pipeline/hygiene " + module + "pipeline/manifest " + module + "pipeline/survey " + module + "pipeline/topk",
 	"pipeline/profile":  "bytes cmp encoding/json slices strconv strings time unicode " + module + "codegen",
-	"pipeline/shorturl": "bytes strings " + module + "canon " + module + "codegen",
+	"pipeline/shorturl": "bytes strconv strings " + module + "canon " + module + "codegen",
 	"pipeline/record":   "bytes cmp encoding/binary math/bits slices sync sync/atomic " + module + "codegen " + module + "pipeline/legacy " + module + "pipeline/outcome " + module + "pipeline/packed " + module + "pipeline/rules",
 	"pipeline/topk":     "cmp crypto/sha256 slices strings",
 	"pipeline/terms":    "bytes crypto/sha256 encoding/hex errors maps slices strings time " + module + "canon " + module + "pipeline/campaign " + module + "pipeline/charset " + module + "pipeline/hygiene " + module + "pipeline/judge " + module + "pipeline/legacy " + module + "pipeline/manifest " + module + "pipeline/rules",

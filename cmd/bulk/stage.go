@@ -12,6 +12,7 @@ import (
 
 	"github.com/linkforge/bulk/pipeline"
 	"github.com/linkforge/bulk/pipeline/account"
+	"github.com/linkforge/bulk/pipeline/shorturl"
 	"github.com/linkforge/bulk/pipeline/stage"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -69,12 +70,11 @@ var planFlags = []string{
 	"scheme", "scheme-key-file", "code-length", "max-retries", "workers", "tmp",
 }
 
-// unstaged are the flags of run that would change a result, and that stages cannot do. A file or a
-// variable that has them is refused, too.
-var unstaged = []string{
-	"legacy", "code-column", "map", "profile", "code-pattern", "reserved", "on-conflict", "fold-case", "partial", "no-rules", "domains", "attrs", "keep-created", "hygiene", "short-domain",
-	"rules", "expires-in", "expires-at", "max-uses", "link-type", "owner", "identity", "on-drift", "revive", "temporary-ttl", "expand", "counter-start", "counter-multiplier", "blocklist",
-	"report-format", "report-order", "limit",
+// ignored are the flags of run that change no result, and that plan does not have. On the command line they
+// are refused; a file or a variable may have them, for run. Any other flag that plan does not have is refused
+// from there, too.
+var ignored = []string{
+	"db", "schema", "table", "retry-for", "no-wait", "dry-run", "overwrite", "new-run", "rejects-ok", "memory", "summary", "html", "metrics-file",
 }
 
 func planCommand(ui *ui) *cobra.Command {
@@ -100,7 +100,7 @@ them share. Flags of bulk run that stages cannot do are refused.`,
 	o.flags(cmd, cmd.Flags())
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
 		if f.Name != "shard-rows" && f.Name != "links" && !slices.Contains(planFlags, f.Name) {
-			f.Hidden = !slices.Contains(unstaged, f.Name)
+			f.Hidden = slices.Contains(ignored, f.Name)
 			f.Annotations = map[string][]string{"group": {notShown}}
 		}
 	})
@@ -170,7 +170,7 @@ func (o *taskOptions) open(out string) (*stage.Job, error) {
 
 // stageError marks errors of wrong usage.
 func stageError(err error) error {
-	if errors.Is(err, stage.ErrNoPlan) || errors.As(err, new(*stage.NoTaskError)) || errors.As(err, new(*stage.OtherPlanError)) {
+	if errors.Is(err, stage.ErrNoPlan) || errors.Is(err, stage.ErrNoRows) || errors.As(err, new(*shorturl.HostError)) || errors.As(err, new(*stage.NoTaskError)) || errors.As(err, new(*stage.OtherPlanError)) {
 		return usage(err)
 	}
 	return err
@@ -214,6 +214,7 @@ func commitCommand(ui *ui) *cobra.Command {
 			return err
 		}
 		a := account.OfDirectory(run.Out, run.Manifest, run.Digest, nil)
+		a.Rewritten = run.Rewritten
 		if err == nil && a.Counts.Rejected > 0 && !rejectsOK {
 			err = errRejected
 		}

@@ -4,6 +4,7 @@ package shorturl
 
 import (
 	"bytes"
+	"strconv"
 	"strings"
 
 	"github.com/linkforge/bulk/canon"
@@ -121,6 +122,23 @@ func (b *Base) Takes(m Mark, value []byte) bool {
 	}
 	_, ok := Host(value)
 	return ok && (b.has[m] == asHost || bytes.IndexByte(value, ':') < 0)
+}
+
+// A HostError is a workspace that is no host name, and cannot be a part of the host of a base URL.
+type HostError struct{ Workspace string }
+
+func (e *HostError) Error() string {
+	return "the workspace " + strconv.Quote(e.Workspace) + " is no host name"
+}
+
+// CheckWorkspaces returns a *HostError if there is such a workspace.
+func (b *Base) CheckWorkspaces(list []string) error {
+	for _, w := range list {
+		if !b.Takes(Workspace, []byte(w)) {
+			return &HostError{w}
+		}
+	}
+	return nil
 }
 
 // Append appends the short URL of a link of a workspace and a domain. Of these, bytes that no URL has

@@ -2,7 +2,6 @@ package stage
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -20,11 +19,12 @@ import (
 
 // A Run is what came of all tasks.
 type Run struct {
-	Manifest *manifest.Manifest
-	Digest   string          // of manifest.json
-	Out      string          // the directory that has it
-	First    *outcome.Reject // without its cells; nil: there are no rejects
-	Refused  bool            // the rejects, or the number of rows, forbid the run: only they and the manifest were written
+	Manifest  *manifest.Manifest
+	Digest    string          // of manifest.json
+	Out       string          // the directory that has it
+	First     *outcome.Reject // without its cells; nil: there are no rejects
+	Rewritten int64           // accepted rows whose URL is not as its canonical form
+	Refused   bool            // the rejects, or the number of rows, forbid the run: only they and the manifest were written
 
 	// Why that may be.
 	Limit    manifest.MaxRejects
@@ -37,6 +37,17 @@ type tasks struct {
 	parts   []part
 	applied map[int]applied
 }
+
+// rewritten adds up what the tasks of map tell.
+func (t *tasks) rewritten() (n int64) {
+	for i := range t.maps {
+		n += t.maps[i].Rewritten
+	}
+	return n
+}
+
+// ErrNoRows: the inputs have no rows, and nothing said that this is right.
+var ErrNoRows = errors.New("the inputs have no rows; if that is right, plan the run with Config.AllowEmpty")
 
 // Commit publishes what the tasks did: rejects, collisions, and last the manifest, which lists the parts of
 // the mapping. If the run may not be, it writes rejects and manifest to a directory of their own.
@@ -54,7 +65,10 @@ func (j *Job) Commit(ctx context.Context) (*Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	run := &Run{Manifest: m, Out: j.out, Limit: j.terms.MaxRejects, Expected: j.terms.ExpectRows}
+	if m.Counts.Read == 0 && !j.plan.Reading.AllowEmpty && !j.inputs.Rejects() {
+		return nil, ErrNoRows
+	}
+	run := &Run{Manifest: m, Out: j.out, Rewritten: done.rewritten(), Limit: j.terms.MaxRejects, Expected: j.terms.ExpectRows}
 	c := m.Counts
 	if c.Rejected == c.Read && c.Read > 0 || run.Limit.Exceeded(c) || run.Expected > 0 && run.Expected != c.Read {
 		return run, j.refuse(ctx, run, rejects)
@@ -71,12 +85,8 @@ func (j *Job) Commit(ctx context.Context) (*Run, error) {
 		return nil, err
 	}
 	m.Files = append(m.Files, collisions, sumOf(listed, c.Rejected))
-	var buf bytes.Buffer
-	if err := manifest.Write(&buf, m); err != nil {
-		return nil, err
-	}
-	run.Digest = manifest.Digest(buf.Bytes())
-	_, err = j.writeFile(manifest.Name, func(w io.Writer) error { _, err := w.Write(buf.Bytes()); return err })
+	w, err := j.writeFile(manifest.Name, func(to io.Writer) error { return manifest.Write(to, m) })
+	run.Digest = w.SHA256
 	return run, err
 }
 

@@ -8,11 +8,13 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"sync/atomic"
 
 	"github.com/linkforge/bulk/pipeline/extsort"
 	"github.com/linkforge/bulk/pipeline/intake"
 	"github.com/linkforge/bulk/pipeline/manifest"
+	"github.com/linkforge/bulk/pipeline/shorturl"
 	"github.com/linkforge/bulk/pipeline/source"
 	"github.com/zeebo/xxh3"
 )
@@ -43,6 +45,9 @@ func (j *Job) Map(ctx context.Context, n int) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, rows.Inputs.Close(), rows.Close()) }()
+	if err := shorturl.NewBase(j.terms.BaseURL).CheckWorkspaces(rows.Workspaces.Sorted()); err != nil {
+		return fmt.Errorf("Config.BaseURL %s: %w", j.terms.BaseURL, err)
+	}
 	a, told := j.begin("map", n), mapped{Reasons: rows.Reasons, Rewritten: rows.Rewritten}
 	f, name, err := a.create(".rows")
 	if err != nil {
@@ -67,10 +72,9 @@ func (j *Job) Map(ctx context.Context, n int) (err error) {
 
 // read reads input n from a path: all of it, or the first records.
 func (j *Job) read(ctx context.Context, n int, path string, limit int64, opts source.Options) (*intake.Rows, error) {
-	in, err := intake.Describe(j.run.Inputs)
-	if err != nil {
-		return nil, err
-	}
+	described := *j.inputs
+	in := &described
+	in.List = slices.Clone(in.List)
 	opts.TempDir = j.opts.TempDir
 	if err := in.OpenOne(ctx, n, path, opts); err != nil {
 		return nil, err

@@ -64,11 +64,12 @@ type Reading struct {
 	Header          source.Header `json:"header,omitempty"`
 	PadRows         bool          `json:"pad_rows,omitempty"`
 	MaxField        int           `json:"max_field"`
+	AllowEmpty      bool          `json:"allow_empty,omitempty"` // inputs without any rows are no error
 }
 
 // ReadingOf returns what a plan has of the options.
-func ReadingOf(o *source.Options) Reading {
-	return Reading{o.URLColumn, o.WorkspaceColumn, o.Delimiter, o.Quote, o.Header, o.PadRows, o.MaxField}
+func ReadingOf(o *source.Options, allowEmpty bool) Reading {
+	return Reading{o.URLColumn, o.WorkspaceColumn, o.Delimiter, o.Quote, o.Header, o.PadRows, o.MaxField, allowEmpty}
 }
 
 func (r *Reading) options() source.Options {
@@ -256,9 +257,5 @@ func cancelled(ctx context.Context) error {
 
 // writeJSON writes a value as JSON, as of writeWhole.
 func writeJSON(path string, v any) error {
-	return writeWhole(path, func(w io.Writer) error {
-		e := json.NewEncoder(w)
-		e.SetEscapeHTML(false)
-		return e.Encode(v)
-	})
+	return writeWhole(path, func(w io.Writer) error { return encode(w, v) })
 }
