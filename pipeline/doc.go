@@ -182,6 +182,7 @@
 //	reports.go   the files of an attempt, and whether the books balance
 //	rules.go     whether rows are held against the rules of links
 //	stages.go    a run in tasks: what it is told, and what it cannot do
+//	load.go      the links of a mapping in parts go into a store (package load)
 //	export.go    the links of a store, and what is told of them
 //	describe.go  the manifest of a run, and its fingerprint
 //	paths.go     inputs and stores that lie where the output goes

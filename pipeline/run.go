@@ -517,23 +517,33 @@ func (j *job) openSession(ctx context.Context) (session sink.Session, err error)
 	if j.cfg.Store == nil {
 		return nil, nil
 	}
-	defer j.meter.waited(time.Now())
-	if j.cfg.DryRun {
-		session, err = j.cfg.Store.Peek(ctx)
-		if errors.Is(err, sink.ErrMissing) {
-			return nil, nil
-		}
-	} else {
-		j.cfg.Status.enter(StageWait)
-		session, err = j.cfg.Store.Lock(ctx, j.rows.Workspaces.Sorted(), sink.LockOptions{NoWait: j.cfg.NoWait, Wait: func(holder string) {
-			j.cfg.Logger.Info("waiting for another run", "holder", holder)
-		}})
+	if !j.cfg.DryRun {
+		return lock(ctx, j.cfg, &j.meter, j.rows.Workspaces.Sorted())
 	}
+	defer j.meter.waited(time.Now())
+	if session, err = j.cfg.Store.Peek(ctx); errors.Is(err, sink.ErrMissing) {
+		return nil, nil
+	}
+	return opened(j.cfg, session, err)
+}
+
+// lock takes the locks of workspaces.
+func lock(ctx context.Context, cfg *Config, m *meter, workspaces []string) (sink.Session, error) {
+	defer m.waited(time.Now())
+	cfg.Status.enter(StageWait)
+	session, err := cfg.Store.Lock(ctx, workspaces, sink.LockOptions{NoWait: cfg.NoWait, Wait: func(holder string) {
+		cfg.Logger.Info("waiting for another run", "holder", holder)
+	}})
+	return opened(cfg, session, err)
+}
+
+// opened tells that the store answers, if it does.
+func opened(cfg *Config, session sink.Session, err error) (sink.Session, error) {
 	if err == nil && session == nil { // which would stand for no store
 		err = fmt.Errorf("%w: no session, and no error", settle.ErrBroken)
 	}
 	if err == nil {
-		j.cfg.Outage("", time.Time{})
+		cfg.Outage("", time.Time{})
 	}
 	return session, err
 }
@@ -725,15 +735,9 @@ func (j *job) deliver(ctx context.Context, session sink.Session, entry sink.Run,
 			}
 		}
 		if settled.ToLoad() > 0 {
-			if len(j.otherScheme) > 0 {
-				if err := session.SetScheme(ctx, j.otherScheme, j.cfg.Scheme.Stored(j.cfg.CodeLength)); err != nil {
-					return err
-				}
-			}
-			if len(j.unset) > 0 {
-				if err := session.SetProfile(ctx, j.unset, j.cfg.Profile.Name()); err != nil {
-					return err
-				}
+			set := workspaceSettings{j.otherScheme, j.cfg.Scheme.Stored(j.cfg.CodeLength), j.unset, j.cfg.Profile.Name()}
+			if err := set.tell(ctx, session); err != nil {
+				return err
 			}
 			load = func(ctx context.Context, chunks iter.Seq2[[]sink.Link, error]) error {
 				return session.Load(ctx, entry, chunks)
@@ -768,6 +772,26 @@ func (j *job) deliver(ctx context.Context, session sink.Session, entry sink.Run,
 	}
 	j.out.committed = &entry
 	return session.Finish(ctx, entry)
+}
+
+// workspaceSettings are what workspaces are told before their first link.
+type workspaceSettings struct {
+	otherScheme []string // workspaces that get the scheme
+	scheme      sink.Scheme
+	unset       []string // workspaces that get the profile
+	profile     string
+}
+
+func (s *workspaceSettings) tell(ctx context.Context, session sink.Session) error {
+	if len(s.otherScheme) > 0 {
+		if err := session.SetScheme(ctx, s.otherScheme, s.scheme); err != nil {
+			return err
+		}
+	}
+	if len(s.unset) > 0 {
+		return session.SetProfile(ctx, s.unset, s.profile)
+	}
+	return nil
 }
 
 // change changes links that exist.

@@ -167,7 +167,7 @@ never matters.`,
 	root.SuggestionsMinimumDistance = 2
 	root.SetFlagErrorFunc(flagError)
 	root.SetHelpFunc(help)
-	root.AddCommand(runCommand(ui), previewCommand(ui), verifyCommand(ui), reportCommand(ui), diffCommand(ui), explainCommand(ui), estimateCommand(ui), runsCommand(ui), undoCommand(ui), deleteCommand(ui), sweepCommand(ui), resolveCommand(ui), statsCommand(ui), exportCommand(ui), stageCommand(ui), initCommand(ui), profilesCommand(ui), configCommand(ui))
+	root.AddCommand(runCommand(ui), previewCommand(ui), verifyCommand(ui), reportCommand(ui), diffCommand(ui), explainCommand(ui), estimateCommand(ui), runsCommand(ui), undoCommand(ui), deleteCommand(ui), sweepCommand(ui), resolveCommand(ui), statsCommand(ui), exportCommand(ui), stageCommand(ui), loadCommand(ui), initCommand(ui), profilesCommand(ui), configCommand(ui))
 	root.AddCommand(topics()...)
 	return root
 }

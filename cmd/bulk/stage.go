@@ -221,11 +221,7 @@ func commitCommand(ui *ui) *cobra.Command {
 		if a.ExitCode = exitCode(err); run.Refused {
 			a.Refused = err.Error()
 		}
-		if ui.lines {
-			ui.logAccount(a.Account())
-		} else {
-			ui.screen(a.Account(), false)
-		}
+		ui.tellRun(a.Account(), false)
 		return err
 	})
 	cmd.Flags().BoolVar(&rejectsOK, "rejects-ok", false, "exit with 0 instead of 3 if rows are rejected")

@@ -28,11 +28,7 @@ func (u *ui) summary(o *runOptions, r *pipeline.Result, err error) error {
 		return nil
 	}
 	a := o.account(u, r, err).Account()
-	if u.lines {
-		u.logAccount(a)
-	} else {
-		u.screen(a, len(o.Inputs) == 1 && !strings.ContainsAny(o.Inputs[0], "*?["))
-	}
+	u.tellRun(a, len(o.Inputs) == 1 && !strings.ContainsAny(o.Inputs[0], "*?["))
 	refused := errors.As(err, new(*pipeline.TooManyRejectsError))
 	if r.Counts.Read == 0 && !r.Repeated {
 		u.log.Warn("the inputs have no rows")
@@ -48,6 +44,15 @@ func (u *ui) summary(o *runOptions, r *pipeline.Result, err error) error {
 		return printFacts(u.stdout, a)
 	}
 	return nil
+}
+
+// tellRun tells how a run went: on a terminal as a screen, elsewhere as log lines.
+func (u *ui) tellRun(a *account.Account, oneInput bool) {
+	if u.lines {
+		u.logAccount(a)
+	} else {
+		u.screen(a, oneInput)
+	}
 }
 
 // screen tells an account on the terminal. The first fact is a message, the others stand below it.

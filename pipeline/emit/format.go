@@ -249,7 +249,12 @@ func Original(profile canon.Profile, r *record.Record) []byte {
 	if r.IsCanonical() {
 		return nil
 	}
-	if original := profile.Complete(r.Original); !bytes.Equal(original, r.Canonical) {
+	return OriginalOf(profile, r.Original, r.Canonical)
+}
+
+// OriginalOf is Original for the URLs of a row.
+func OriginalOf(profile canon.Profile, original, canonical []byte) []byte {
+	if original = profile.Complete(original); !bytes.Equal(original, canonical) {
 		return canon.EscapeInvalid(original)
 	}
 	return nil
