@@ -124,8 +124,8 @@ func (c *Config) staged() error {
 func stagedInputs(inputs *intake.Inputs) error {
 	var problems []error
 	for _, in := range inputs.List {
-		if in.Name == "-" || !slices.Contains([]string{"csv", "text"}, in.Format) {
-			problems = append(problems, fmt.Errorf("input %s is %s, which cannot be read in stages: give files of CSV or text", in.Name, in.Format))
+		if in.Name == "-" || !slices.Contains([]string{"csv", "text", "parquet", "arrow"}, in.Format) {
+			problems = append(problems, fmt.Errorf("input %s is %s, which cannot be read in stages: give files of CSV, text, Parquet or Arrow", in.Name, in.Format))
 		}
 	}
 	if err := errors.Join(problems...); err != nil {

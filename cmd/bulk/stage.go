@@ -57,7 +57,14 @@ once the run is committed.`,
 	} {
 		cmd.AddCommand(taskCommand(ui, t.name, t.short, t.do))
 	}
-	settle := func(j *stage.Job, ctx context.Context, _ int) error { return j.Settle(ctx) }
+	settle := func(j *stage.Job, ctx context.Context, _ int) error {
+		half, err := parseMemory("", 0)
+		if err != nil {
+			return err
+		}
+		debug.SetMemoryLimit(half)
+		return j.Settle(ctx)
+	}
 	cmd.AddCommand(onlyTask(ui, "settle", "Give codes to URLs that want the same one", settle),
 		taskCommand(ui, "apply", "Write part N of the mapping as it was settled", (*stage.Job).Apply), commitCommand(ui))
 	return cmd
@@ -84,9 +91,10 @@ func planCommand(ui *ui) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "plan INPUT… --workspace ID",
 		Short: "Plan a run in tasks",
-		Long: `An INPUT is a CSV or .txt file, or a quoted pattern of such. All machines have
-it under this name. The output directory must be new, and on a disk that all of
-them share. Flags of bulk run that stages cannot do are refused.`,
+		Long: `An INPUT is a CSV, .txt, Parquet or Arrow file, or a quoted pattern of such. All
+machines have it under this name. The output directory must be new, and on a
+disk that all of them share. Flags of bulk run that stages cannot do are
+refused.`,
 		Example: `  bulk stage plan 'in/*.csv' --workspace demo --out OUT`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := errors.Join(refuseUnstaged(cmd.Flags()), o.take(ui, cmd, args)); err != nil {
@@ -127,6 +135,13 @@ func plan(ctx context.Context, ui *ui, o *runOptions, links []string, rows int64
 	if err != nil {
 		return err
 	}
+	half, err := parseMemory("", 0)
+	if err != nil {
+		return err
+	}
+	if need := job.SettleMemory(); need > float64(half) {
+		ui.log.Warn(fmt.Sprintf("so many URLs will want a code that another one wants that settle needs about %.0f GiB of memory: plan with a larger --code-length, or settle on such a machine", need/(1<<30)), "code_length", o.CodeLength)
+	}
 	ui.note(fmt.Sprintf("planned %s and %s: do the tasks of %s, then those of %s", count(int64(job.Inputs()), "input"), count(int64(job.Shards()), "shard"), job.TasksOf("map"), job.TasksOf("reduce")),
 		"planned", "inputs", job.Inputs(), "shards", job.Shards(), "map", job.TasksOf("map"), "reduce", job.TasksOf("reduce"))
 	return nil
@@ -146,7 +161,7 @@ func (o *taskOptions) flags(f *pflag.FlagSet) {
 	group(f, "Task flags")
 }
 
-// taskMemory is what the heap of a task may have, in bytes.
+// taskMemory is what the heap of a task may have, in bytes; that of settle may have half of the machine's.
 const taskMemory = 288 << 20
 
 // open opens the plan in a directory.

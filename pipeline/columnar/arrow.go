@@ -49,13 +49,21 @@ const timestamp, union = 10, 14 // type codes of a field
 // An ArrowReader reads the record batches of an IPC file or stream. It panics on some
 // damage (see [Damage]).
 type ArrowReader struct {
-	batches
-	alloc *allocator
+	schema *arrow.Schema
+	file   *ipc.FileReader // nil: it is a stream
+	stream *ipc.Reader
+	alloc  *allocator
 }
 
-type batches interface {
-	Schema() *arrow.Schema
-	Read() (arrow.Record, error)
+// Schema returns the schema.
+func (r *ArrowReader) Schema() *arrow.Schema { return r.schema }
+
+// Len returns how many batches a file has; 0: it is a stream.
+func (r *ArrowReader) Len() int {
+	if r.file == nil {
+		return 0
+	}
+	return r.file.NumRecords()
 }
 
 // OpenArrow opens the IPC file in r, of size bytes. It panics on some damage (see
@@ -66,20 +74,32 @@ func OpenArrow(r io.ReaderAt, size int64) (*ArrowReader, error) {
 	}
 	alloc := &allocator{Allocator: memory.NewGoAllocator()}
 	f, err := ipc.NewFileReader(io.NewSectionReader(r, 0, size), ipc.WithAllocator(alloc))
-	return &ArrowReader{f, alloc}, err
+	if err != nil {
+		return nil, err
+	}
+	return &ArrowReader{schema: f.Schema(), file: f, alloc: alloc}, nil
 }
 
 // OpenArrowStream opens a stream, each message of which has passed [CheckArrowMessage].
 func OpenArrowStream(r ipc.MessageReader) (*ArrowReader, error) {
 	alloc := &allocator{Allocator: memory.NewGoAllocator()}
 	s, err := ipc.NewReaderFromMessageReader(r, ipc.WithAllocator(alloc))
-	return &ArrowReader{s, alloc}, err
+	if err != nil {
+		return nil, err
+	}
+	return &ArrowReader{schema: s.Schema(), stream: s, alloc: alloc}, nil
 }
 
-// Read returns the next batch, valid until the one after, or io.EOF.
-func (r *ArrowReader) Read() (arrow.Record, error) {
+// Read returns batch n of a file, or the next one of a stream, valid until the one after, or io.EOF.
+func (r *ArrowReader) Read(n int) (arrow.Record, error) {
 	r.alloc.taken = 0
-	return r.batches.Read()
+	switch {
+	case r.file == nil:
+		return r.stream.Read()
+	case n >= r.file.NumRecords():
+		return nil, io.EOF
+	}
+	return r.file.Record(n)
 }
 
 // checkArrowFile checks the footer of an IPC file, and the metadata of every dictionary

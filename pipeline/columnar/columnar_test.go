@@ -231,8 +231,8 @@ func readArrow(data []byte) (rows int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	for {
-		rec, err := r.Read()
+	for n := 0; ; n++ {
+		rec, err := r.Read(n)
 		if err == io.EOF {
 			return rows, nil
 		}

@@ -350,7 +350,7 @@ func arrowRecordOf(t *testing.T, opts report.MappingOptions, rows []report.Row) 
 	if err != nil {
 		t.Fatal(err)
 	}
-	record, err := r.Read()
+	record, err := r.Read(0)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -171,19 +171,23 @@ func isUUID(f arrow.Field) bool {
 
 // recordBatches opens one record batch after the other.
 func (in *Input) recordBatches(r *columnar.ArrowReader, fields []field) func() (*table, error) {
-	n := 0
+	n, before := 0, int64(0)
+	step, rows := in.sampling(r.Len())
 	return func() (*table, error) {
-		n++
-		t := &table{name: fmt.Sprintf("record batch %d", n), ended: func() error { return nil }, close: func() {}}
+		t := &table{name: fmt.Sprintf("record batch %d", n+1), ended: func() error { return nil }, close: func() {}}
 		err := in.safely(func() error {
-			rec, err := r.Read()
+			rec, err := r.Read(n)
 			if err != nil {
 				return err
 			}
-			t.rows = rec.NumRows()
+			t.rows, t.first = rec.NumRows(), before
+			before += int64(step) * t.rows // about, if there are batches between
+			in.extent = before
+			t.shorten(rows)
 			t.cols, err = in.arrowColumns(rec, fields)
 			return err
 		})
+		n += step
 		if err == io.EOF {
 			return nil, nil
 		}

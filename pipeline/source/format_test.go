@@ -782,3 +782,49 @@ func TestForeignFiles(t *testing.T) {
 		})
 	}
 }
+
+// A sample is rows that begin row groups or record batches all over a file, with their numbers. It needs no
+// digest.
+func TestSample(t *testing.T) {
+	type row struct {
+		URL string `parquet:"url"`
+	}
+	const all, group = 6000, 20
+	var rows []row
+	var text []string
+	for n := range all {
+		rows = append(rows, row{fmt.Sprintf("http://a/%d", n+1)})
+		text = append(text, fmt.Sprintf(`{"url":"http://a/%d"}`, n+1))
+	}
+	table := fromJSON(t, "["+strings.Join(text, ",")+"]", arrow.Field{Name: "url", Type: arrow.BinaryTypes.String})
+	var batches []arrow.Record
+	for n := int64(0); n < all; n += group {
+		batches = append(batches, table.NewSlice(n, n+group))
+	}
+	for format, data := range map[string][]byte{
+		"parquet":      parquetOf(t, rows, parquet.MaxRowsPerRowGroup(group)),
+		"arrow file":   arrowOf(t, true, batches),
+		"arrow stream": arrowOf(t, false, batches),
+	} {
+		in, err := Open(t.Context(), write(t, "in", data), Options{Sample: 320})
+		if err != nil {
+			t.Fatal(err)
+		}
+		sample, err := collect(in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range sample {
+			if want := fmt.Sprintf("http://a/%d", r.row); r.cells != want {
+				t.Fatalf("%s: row %d is %s", format, r.row, r.cells)
+			}
+		}
+		most, last := 400, sample[len(sample)-1].row
+		if format == "arrow stream" { // all of it is read
+			most = all / group * 16
+		}
+		if in.Extent() < all || in.Extent() > all+all/10 || len(sample) < 200 || len(sample) > most || last < all*9/10 || in.SHA256() != [32]byte{} {
+			t.Errorf("%s: %d rows of %d up to %d, digest %x", format, len(sample), in.Extent(), last, in.SHA256())
+		}
+	}
+}

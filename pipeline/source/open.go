@@ -70,7 +70,7 @@ func (in *Input) open(ctx context.Context) error {
 	if in.direct() {
 		count = new(atomic.Int64)
 	}
-	in.src = newWindow(ctx, newStream(newDigest(raw, count, in.opts.report), block, in.opts.Encoding))
+	in.src = newWindow(ctx, newStream(newDigest(raw, count, !in.opts.digests()), block, in.opts.Encoding))
 	return nil
 }
 

@@ -69,16 +69,22 @@ func (in *Input) readParquet(r *reading) error {
 	}
 	leaves, _ := parquetLeaves(f.Root())
 	halves := parquetHalves(f)
-	groups, n := f.RowGroups(), 0
+	groups, n, before := f.RowGroups(), 0, int64(0)
+	step, rows := in.sampling(len(groups))
+	in.extent = f.NumRows()
 	return r.readTables(len(groups), func() (*table, error) {
 		if n == len(groups) {
 			return nil, nil
 		}
 		group := groups[n]
-		n++
-		t := &table{name: fmt.Sprintf("row group %d", n), rows: group.NumRows()}
+		t := &table{name: fmt.Sprintf("row group %d", n+1), rows: group.NumRows(), first: before}
+		next := min(n+step, len(groups))
+		for ; n < next; n++ {
+			before += groups[n].NumRows()
+		}
 		err := in.safely(func() error {
 			in.columns(t, group, leaves, halves, &held{most: columnar.MostBatch + 16*size})
+			t.shorten(rows)
 			if t.rows > 0 {
 				return nil
 			}

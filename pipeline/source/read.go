@@ -43,7 +43,7 @@ func (in *Input) Read(ctx context.Context, workers int, emit func(worker int, b 
 	}
 	in.src.ctx = ctx
 	in.drain = sync.OnceValue(in.src.drain)
-	if in.direct() && !in.opts.report {
+	if in.direct() && in.opts.digests() {
 		go in.drain()
 	}
 	if in.Limit > 0 {
@@ -127,7 +127,7 @@ func (in *Input) finish() error {
 		return nil
 	}
 	var err error
-	if !in.direct() || !in.opts.report {
+	if !in.direct() || in.opts.digests() {
 		err = in.drain()
 	}
 	if err == nil && in.info != nil {

@@ -167,9 +167,13 @@ type Options struct {
 	Stdin     io.Reader // of "-". It is not closed. After the context is cancelled one call of its Read may still be waiting
 	FS        fsys.FS   // nil: the file system of the operating system
 	TempDir   string    // for copies of streams that need random access; "": the system's
+	Sample    int       // of Parquet and Arrow about so many rows are read, which begin row groups or record batches, and no digest is computed; 0: all
 
 	report bool // see OpenReport
 }
+
+// digests reports whether the digest of an input is computed.
+func (o *Options) digests() bool { return !o.report && o.Sample == 0 }
 
 // DefaultMaxField is the Options.MaxField of the zero value, in bytes.
 const DefaultMaxField = 1 << 20
@@ -266,6 +270,7 @@ type Input struct {
 	sums         hash.Hash    // of the records; nil without a limit
 	sum          [sha256.Size]byte
 	size         int64
+	extent       int64        // as of Extent
 	done         atomic.Int64 // raw bytes read so far
 	total        int64        // raw bytes, -1: unknown
 }
@@ -299,6 +304,9 @@ func (in *Input) BlankRows() int64 { return in.blanks.Load() }
 
 // Rows is the number of records seen that are rows, good and bad.
 func (in *Input) Rows() int64 { return in.Records() - in.BlankRows() }
+
+// Extent is about how many records an input of Parquet or Arrow has, after Read.
+func (in *Input) Extent() int64 { return in.extent }
 
 // Cut says whether Limit stopped Read before the end of the input.
 func (in *Input) Cut() bool { return in.cut }

@@ -2,6 +2,7 @@ package source
 
 import (
 	"fmt"
+	"math"
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
@@ -22,7 +23,7 @@ type table struct {
 	cols  []cells      // nil: the column is unread
 	ended func() error // checks that its columns have no more rows
 	close func()
-	first int64        // records before it
+	first int64        // records before it; it is set if some of them are not read
 	left  atomic.Int64 // rows that no worker has taken; 0 after an error
 }
 
@@ -94,6 +95,28 @@ func (t *table) take(b *batcher, n int64) error {
 	return nil
 }
 
+// sampling returns how far it is from one of so many tables that is read to the next, and how many of its
+// rows are read. Of a stream, whose number of tables is not known (0), all are.
+func (in *Input) sampling(tables int) (step int, rows int64) {
+	const least, most = 16, 128 // rows of a table, and tables
+	all := in.opts.Sample
+	switch {
+	case all == 0:
+		return 1, math.MaxInt64
+	case tables == 0:
+		return 1, least
+	}
+	step = tables/min(most, all/least+1) + 1
+	return step, int64(max(least, all/(tables/step+1)))
+}
+
+// shorten leaves out all rows of a table but so many.
+func (t *table) shorten(rows int64) {
+	if t.rows > rows {
+		t.rows, t.ended = rows, func() error { return nil }
+	}
+}
+
 // tableWorkers is how many workers share a table. One of them takes rows at a time, which is that
 // much faster than what emit does with the rows.
 const tableWorkers = 4
@@ -104,7 +127,7 @@ type tables struct {
 	mu   sync.Mutex
 	open []*table               // one for each tableWorkers workers; nil: none yet
 	next func() (*table, error) // opens the next table; nil: there is none
-	rows int64                  // of all tables that were opened
+	rows int64                  // up to the end of the last table that was opened
 	err  *ReadError             // the first in the input
 }
 
@@ -156,13 +179,13 @@ func (s *tables) choose(worker int) *table {
 			s.next = nil
 			break
 		}
-		t.first = s.rows
+		t.first = max(t.first, s.rows)
 		if err != nil {
-			s.failed(t, s.rows, err)
+			s.failed(t, t.first, err)
 			break
 		}
 		t.left.Store(t.rows)
-		s.rows += t.rows
+		s.rows = t.first + t.rows
 		s.open[mine] = t
 		if t.rows == 0 {
 			t.close()

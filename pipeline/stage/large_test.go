@@ -43,6 +43,9 @@ func TestLarge(t *testing.T) {
 			}
 			s.storeOf(t, dir, old)
 			s.do(t, func(_ string, _ int, task func(j *stage.Job) error) { must(t, task(s.open(t))) })
+			if need := s.planned.SettleMemory() / 1024; c.length == 3 && (need < 30_000 || need > 120_000) {
+				t.Errorf("the plan expects %.0f URLs that contest a code", need)
+			}
 			s.commitAndCompare(t)
 		})
 	}

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/linkforge/bulk/pipeline/estimate"
 	"github.com/linkforge/bulk/pipeline/intake"
 	"github.com/linkforge/bulk/pipeline/manifest"
 	"github.com/linkforge/bulk/pipeline/record"
@@ -17,8 +18,8 @@ import (
 )
 
 // Of each input some stretches are sampled, which lie evenly in it, but so few that the whole sample has
-// about sampleBytes. The borders come from it; they are no more than that good. Of an input that is
-// compressed or in UTF-16 the beginning is taken.
+// about sampleBytes. The borders come from it; they are no more than that good. Of Parquet and Arrow it is
+// the beginnings of row groups and record batches, of an input that is compressed or in UTF-16 its own.
 const (
 	sampleBytes   = 8 << 20
 	sampleStretch = 32 << 10
@@ -41,16 +42,47 @@ func (j *Job) sample(ctx context.Context, rows int64) ([]Border, error) {
 		list = append(list, few...)
 		all.rows, all.bytes = all.rows+s.rows*float64(step), all.bytes+s.bytes*float64(step)
 	}
+	there := 0.0
 	for i := range j.plan.Links {
-		all.rows += float64(j.plan.Links[i].Told.Rows)
+		there += float64(j.plan.Links[i].Told.Rows)
 	}
-	shards := max(int(all.rows/float64(rows)), int(all.bytes/shardBytes)) + 1
+	shards := max(int((all.rows+there)/float64(rows)), int(all.bytes/shardBytes)) + 1
+	j.contested = j.reckon(list, all.rows)
 	slices.SortFunc(list, func(a, b Border) int { return a.compare(&j.coder.Order, b.Workspace, b.Key, b.Record) })
 	var borders []Border
 	for i := 1; i < shards && len(list) > 0; i++ {
 		borders = append(borders, list[i*len(list)/shards])
 	}
 	return slices.CompactFunc(borders, func(a, b Border) bool { return a.compare(&j.coder.Order, b.Workspace, b.Key, b.Record) == 0 }), nil
+}
+
+// reckon returns about how many URLs will want a code that another one wants, if each row of a sample stands
+// for a URL of its own, and so many rows are like these.
+func (j *Job) reckon(list []Border, rows float64) (contested float64) {
+	load := map[string]*estimate.Load{}
+	at := func(workspace string) *estimate.Load {
+		if load[workspace] == nil {
+			load[workspace] = &estimate.Load{Scheme: j.run.Scheme.Name, CodeLength: j.run.Scheme.CodeLength}
+		}
+		return load[workspace]
+	}
+	for i := range list {
+		at(string(list[i].Workspace)).Links++
+	}
+	for i := range j.plan.Links {
+		for _, w := range j.plan.Links[i].Told.Workspaces {
+			at(string(w.Workspace)).Existing = w.Links
+		}
+	}
+	for _, l := range load {
+		l.Links = int64(float64(l.Links) * rows / float64(max(len(list), 1)))
+		f, err := estimate.Collisions(*l)
+		if err != nil { // there are more links than codes
+			f.NextCollides = 1
+		}
+		contested += float64(l.Links) * f.NextCollides
+	}
+	return contested
 }
 
 // sampled is how many rows an input seems to have, and how many bytes their records.
@@ -63,23 +95,39 @@ func (j *Job) sampleInput(ctx context.Context, n int, most int64) (list []Border
 	if err != nil {
 		return nil, all, err
 	}
-	size := info.Size()
-	if m.Compression != "" || m.Dialect != nil && m.Dialect.Encoding != "utf-8" {
-		rows, err := j.read(ctx, n, string(m.Name), sampleRows, j.plan.Reading.options())
-		if err != nil {
+	size, path, limit, opts := info.Size(), string(m.Name), int64(0), j.plan.Reading.options()
+	times := func(rows *intake.Rows) float64 {
+		read, _ := rows.List[n].Progress()
+		return float64(size) / float64(max(read, 1))
+	}
+	var of pieces
+	switch {
+	case m.Compression != "" || m.Dialect != nil && m.Dialect.Encoding != "utf-8":
+		limit = sampleRows
+	case m.Format == "parquet" || m.Format == "arrow":
+		opts.Sample = int(most / 100)
+		times = func(rows *intake.Rows) float64 {
+			return float64(rows.List[n].Extent()) / float64(max(rows.RowsRead(), 1))
+		}
+	default:
+		if path, of, err = j.excerpt(m, size, most); err != nil {
 			return nil, all, err
 		}
-		defer func() { err = errors.Join(err, rows.Inputs.Close(), rows.Close()) }()
-		read, _ := rows.List[n].Progress()
-		list, all = borders(ctx, rows, float64(size)/float64(max(read, 1)), nil)
-		return list, all, nil
+		defer func() { err = errors.Join(err, os.Remove(path)) }()
+		opts = excerptOptions(opts, m)
+		times = func(*intake.Rows) float64 { return of.share(size) }
 	}
-	path, pieces, err := j.excerpt(m, size, most)
+	rows, err := j.read(ctx, n, path, limit, opts)
 	if err != nil {
 		return nil, all, err
 	}
-	defer func() { err = errors.Join(err, os.Remove(path)) }()
-	opts := j.plan.Reading.options()
+	defer func() { err = errors.Join(err, rows.Inputs.Close(), rows.Close()) }()
+	list, all = borders(ctx, rows, times(rows), of)
+	return list, all, nil
+}
+
+// excerptOptions returns the options with which an excerpt of an input is read.
+func excerptOptions(opts source.Options, m *manifest.Input) source.Options {
 	opts.KnownAs = string(m.Name)
 	if d := m.Dialect; d != nil {
 		opts.Delimiter, opts.Quote, opts.Header = d.Delimiter[0], d.Quote[0], source.HeaderNo
@@ -91,13 +139,7 @@ func (j *Job) sampleInput(ctx context.Context, n int, most int64) (list []Border
 			}
 		}
 	}
-	rows, err := j.read(ctx, n, path, 0, opts)
-	if err != nil {
-		return nil, all, err
-	}
-	defer func() { err = errors.Join(err, rows.Inputs.Close(), rows.Close()) }()
-	list, all = borders(ctx, rows, pieces.share(size), pieces)
-	return list, all, nil
+	return opts
 }
 
 // A piece is a stretch of an input in its excerpt.

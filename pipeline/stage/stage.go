@@ -102,6 +102,8 @@ type Job struct {
 	terms  *terms.Terms
 	inputs *intake.Inputs // described
 	coder  settle.Coder   // without workspaces
+
+	contested float64 // of a plan that was just made
 }
 
 // The files of a plan in the output directory.
@@ -185,6 +187,10 @@ func (j *Job) prepare() (err error) {
 
 // Inputs is the number of inputs and exports: so many tasks Map has.
 func (j *Job) Inputs() int { return len(j.run.Inputs) + len(j.plan.Links) }
+
+// SettleMemory is about how much memory Settle needs for the URLs whose code another one wants, in bytes, as
+// the sample of [Make] tells.
+func (j *Job) SettleMemory() float64 { return 1 << 10 * j.contested }
 
 // AsOf is the time that counts as now.
 func (j *Job) AsOf() time.Time { return j.run.AsOf }

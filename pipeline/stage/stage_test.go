@@ -15,6 +15,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/apache/arrow/go/v17/arrow"
+	"github.com/apache/arrow/go/v17/arrow/array"
+	"github.com/apache/arrow/go/v17/arrow/ipc"
+	"github.com/apache/arrow/go/v17/arrow/memory"
 	"github.com/linkforge/bulk/codegen"
 	"github.com/linkforge/bulk/pipeline"
 	"github.com/linkforge/bulk/pipeline/legacy"
@@ -23,6 +27,7 @@ import (
 	"github.com/linkforge/bulk/pipeline/stage"
 	"github.com/linkforge/bulk/sink"
 	"github.com/linkforge/bulk/sink/sqlite"
+	"github.com/parquet-go/parquet-go"
 	"pgregory.net/rapid"
 )
 
@@ -47,6 +52,8 @@ type set struct {
 
 	links []string   // exports
 	store sink.Store // that has them; nil: there is none
+
+	planned *stage.Job // by do
 }
 
 // open opens the plan of a set.
@@ -63,6 +70,7 @@ func (s *set) do(t rapid.TB, each func(stage string, n int, task func(j *stage.J
 	ctx := context.Background()
 	plan, err := pipeline.PlanStages(ctx, s.cfg, s.links, s.rows)
 	must(t, err)
+	s.planned = plan
 	for n := range plan.Inputs() {
 		each("map", n, func(j *stage.Job) error { return j.Map(ctx, n) })
 	}
@@ -183,13 +191,16 @@ func draw(t *rapid.T, dir string) set {
 		s.cfg.Scheme.Secret = secret
 		s.cfg.CodeLength = max(s.cfg.CodeLength, 4)
 	}
+	text := false
 	few := rivals(t, &s.cfg, cmp.Or(workspaces, "demo")[:1])
 	for i := range inputs {
-		text := rapid.Bool().Draw(t, "text")
+		format := rapid.SampledFrom([]string{"csv", "csv", "txt", "parquet", "arrow", "arrows"}).Draw(t, "format")
 		var b strings.Builder
-		if !text {
-			b.WriteString("note,url,team\n")
+		b.WriteString("note,url,team\n")
+		if format == "txt" {
+			b.Reset()
 		}
+		text = text || format == "txt"
 		for range rows {
 			n := 0
 			if urls > 0 {
@@ -214,29 +225,85 @@ func draw(t *rapid.T, dir string) set {
 				team = workspaces[rnd.IntN(len(workspaces)):][:1]
 			}
 			switch {
-			case text:
+			case format == "txt":
 				fmt.Fprintln(&b, u)
-			case rnd.IntN(50) == 0:
+			case format == "csv" && rnd.IntN(50) == 0:
 				fmt.Fprintln(&b, "\"broken", u)
 			default:
 				fmt.Fprintf(&b, "n%d,%s,%s\n", rnd.IntN(3), u, team)
 			}
 		}
-		name := filepath.Join(dir, fmt.Sprintf("in-%d.csv", i))
-		if text {
-			name = filepath.Join(dir, fmt.Sprintf("in-%d.txt", i))
-		}
-		must(t, os.WriteFile(name, []byte(b.String()), 0o666))
+		name := filepath.Join(dir, fmt.Sprintf("in-%d.%s", i, format))
+		writeInput(t, name, b.String())
 		s.cfg.Inputs = append(s.cfg.Inputs, name)
 	}
 	s.cfg.Workspace = "demo"
-	if workspaces != "" && !slices.ContainsFunc(s.cfg.Inputs, func(name string) bool { return strings.HasSuffix(name, ".txt") }) {
+	if workspaces != "" && !text {
 		s.cfg.Source.WorkspaceColumn = "team"
 	}
 	s.cfg.MaxRetries = rapid.SampledFrom([]int{0, 1, 2, pipeline.NoRetries}).Draw(t, "retries")
 	s.cfg.NoCarry, s.cfg.ExcelSafe = rapid.Bool().Draw(t, "no carry"), rapid.Bool().Draw(t, "excel safe")
 	s.cfg.AllowEmpty, s.cfg.Version, s.cfg.Workers, s.cfg.Out = true, "test", 2, filepath.Join(dir, "out")
 	return s
+}
+
+// writeInput writes a CSV of three columns in the format of a name: Parquet in row groups, Arrow in record
+// batches of ten rows.
+func writeInput(t rapid.TB, name, csv string) {
+	t.Helper()
+	type row struct {
+		Note string  `parquet:"note"`
+		URL  string  `parquet:"url"`
+		Team *string `parquet:"team,optional"`
+	}
+	var rows []row
+	for line := range strings.Lines(csv) {
+		if c := strings.Split(strings.TrimSuffix(line, "\n"), ","); len(c) == 3 && c[1] != "url" {
+			r := row{c[0], c[1], &c[2]}
+			if c[2] == "" {
+				r.Team = nil
+			}
+			rows = append(rows, r)
+		}
+	}
+	f, err := os.Create(name)
+	must(t, err)
+	switch format := filepath.Ext(name); format {
+	case ".parquet":
+		must(t, parquet.Write(f, rows, parquet.MaxRowsPerRowGroup(10)))
+	case ".arrow", ".arrows":
+		field := func(name string) arrow.Field {
+			return arrow.Field{Name: name, Type: arrow.BinaryTypes.String, Nullable: true}
+		}
+		schema := arrow.NewSchema([]arrow.Field{field("note"), field("url"), field("team")}, nil)
+		var w interface {
+			Write(arrow.Record) error
+			Close() error
+		} = ipc.NewWriter(f, ipc.WithSchema(schema))
+		if format == ".arrow" {
+			w, err = ipc.NewFileWriter(f, ipc.WithSchema(schema))
+			must(t, err)
+		}
+		build := array.NewRecordBuilder(memory.DefaultAllocator, schema)
+		column := func(i int) *array.StringBuilder { return build.Field(i).(*array.StringBuilder) }
+		for part := range slices.Chunk(rows, 10) {
+			for _, r := range part {
+				column(0).Append(r.Note)
+				column(1).Append(r.URL)
+				if r.Team == nil {
+					column(2).AppendNull()
+				} else {
+					column(2).Append(*r.Team)
+				}
+			}
+			must(t, w.Write(build.NewRecord()))
+		}
+		must(t, w.Close())
+	default:
+		_, err = f.WriteString(csv)
+		must(t, err)
+	}
+	must(t, f.Close())
 }
 
 // rivals returns numbers of URLs that want codes of each other, as far as codes are short.
@@ -302,7 +369,7 @@ func (s *set) withLinks(t *rapid.T, dir string) {
 	b.WriteString("url,team,code\n")
 	for _, input := range s.cfg.Inputs {
 		for line := range strings.Lines(string(read(t, input))) {
-			if u := regexp.MustCompile(`https://e[^,#\s]*`).FindString(line); u != "" && rnd.IntN(3) == 0 {
+			if u := regexp.MustCompile(`https://e\.example/\d+`).FindString(line); u != "" && rnd.IntN(3) == 0 {
 				team := ""
 				if s.cfg.Source.WorkspaceColumn != "" {
 					team = string("abcx"[rnd.IntN(4)])
