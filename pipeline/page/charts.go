@@ -33,7 +33,10 @@ var outcomes = [...]struct{ key, means string }{
 
 // newBooks returns the books of a run or delete.
 func newBooks(r *Report) *books {
-	read := numberOf(r.Facts, "read")
+	read := int64(0)
+	if f := factOf(r.Facts, "counts", "read"); f != nil {
+		read = f.Number
+	}
 	b := &books{Read: number(read)}
 	const gap, least = 4.0, 6.0 // of what is not nothing
 	var counts []int64

@@ -51,13 +51,3 @@ func sorted(facts []Fact) map[place][]Fact {
 	}
 	return by
 }
-
-// numberOf returns the number of a fact; 0: there is none.
-func numberOf(facts []Fact, key string) int64 {
-	for i := range facts {
-		if f := &facts[i]; f.Key == key {
-			return f.Number
-		}
-	}
-	return 0
-}

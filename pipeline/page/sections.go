@@ -177,7 +177,7 @@ func campaignsSection(r *Report, facts map[place][]Fact) section {
 	if r.Survey == nil {
 		return s
 	}
-	for i := range r.Survey.Values[:min(len(r.Survey.Values), survey.MostValues)] {
+	for i := range r.Survey.Values {
 		v := &r.Survey.Values[i]
 		b := barsOf("Values of "+show(v.Name), show(v.Name), "rows", &v.Counter, v.Total(), mostValues, func(value string) string {
 			if r.Manifest.Campaign == nil { // it is a part of a URL

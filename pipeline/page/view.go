@@ -47,7 +47,6 @@ type section struct {
 
 // A part of a section has one of these.
 type part struct {
-	Title  string // "": it has none
 	Facts  []Fact
 	Bars   *bars
 	Chart  *chart
