@@ -24,35 +24,41 @@ func (a applied) files() []File  { return []File{a.Part.File, a.Collisions, a.Re
 func (a applied) digest() string { return a.Part.File.SHA256 + a.Collisions.SHA256 }
 
 // Apply writes a shard that was amended, which is known by its number, as it was settled.
-func (j *Job) Apply(ctx context.Context, n int) (err error) {
+func (j *Job) Apply(ctx context.Context, n int) error {
+	_, err := j.apply(ctx, n)
+	return err
+}
+
+// apply returns the name of the report.
+func (j *Job) apply(ctx context.Context, n int) (reported string, err error) {
 	if err := checkTask("apply", n, j.Shards()); err != nil {
-		return err
+		return "", err
 	}
 	amended, err := j.amended()
 	if err != nil {
-		return err
+		return "", err
 	}
 	file, ok := amended[n]
 	if !ok {
-		return fmt.Errorf("shard %d needs no task apply: it is as reduce wrote it", n)
+		return "", fmt.Errorf("shard %d needs no task apply: it is as reduce wrote it", n)
 	}
 	amends, err := readReport[amendment](j, file.Name)
 	if err != nil {
-		return err
+		return "", err
 	}
-	s, err := j.load(ctx, n)
+	s, err := j.load(ctx, j.files(n))
 	if err != nil {
-		return err
+		return "", err
 	}
 	defer func() { err = errors.Join(err, s.close()) }()
 	if err := s.settled.Amend(ctx, s.rows.Records, amends.local(s.rows.Workspaces)); err != nil {
-		return err
+		return "", err
 	}
 	a := j.begin("apply", n)
 	told := applied{Reasons: map[string]int64{}}
 	c, name, err := a.create(".collisions")
 	if err != nil {
-		return err
+		return "", err
 	}
 	var first *record.Record
 	if amends.Continues != nil {
@@ -60,10 +66,10 @@ func (j *Job) Apply(ctx context.Context, n int) (err error) {
 	}
 	told.Part, err = s.write(ctx, a, first, c.digested())
 	if told.Collisions, err = c.written(name, err); err != nil {
-		return err
+		return "", err
 	}
 	if told.Rejects, err = s.writeLate(ctx, a, told.Reasons); err != nil {
-		return err
+		return "", err
 	}
 	return a.report(told)
 }

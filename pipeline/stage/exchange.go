@@ -21,12 +21,14 @@ import (
 //	0 | length uvarint | workspace
 //	length + 1 uvarint | key 8 | record
 //
-// Numbers are little-endian.
+// Numbers are little-endian. The exchange of an engine gets the same stretches, in chunks.
 type exchange struct {
-	*file
+	to        io.Writer // the file, or chunks
+	name      string    // of the file
 	shards    int
 	index     []byte
 	sum       *xxh3.Hasher
+	size      int64
 	offset    int64 // of the stretch
 	workspace []byte
 	buf       []byte
@@ -34,20 +36,33 @@ type exchange struct {
 
 const indexEntry = 24
 
-func newExchange(f *file, shards int) *exchange {
-	return &exchange{file: f, shards: shards, sum: xxh3.New()}
+// exchange begins the exchange of a task of Map: of records, or of links. It writes a file, or chunks if
+// there is an engine.
+func (a *attempt) exchange(ext string, of byte, emit Emit) (*exchange, error) {
+	x := &exchange{shards: a.j.Shards(), sum: xxh3.New()}
+	if emit != nil {
+		x.to = &chunks{emit: emit, of: of, all: a.n == 0}
+		return x, nil
+	}
+	f, name, err := a.create(ext)
+	x.to, x.name = f, name
+	return x, err
 }
 
 // shard is the number of the shard whose stretch is being written.
 func (x *exchange) shard() int { return len(x.index) / indexEntry }
 
 // next ends the stretch.
-func (x *exchange) next() {
+func (x *exchange) next() error {
 	x.index = binary.LittleEndian.AppendUint64(x.index, uint64(x.offset))
 	x.index = binary.LittleEndian.AppendUint64(x.index, uint64(x.size-x.offset))
 	x.index = binary.LittleEndian.AppendUint64(x.index, x.sum.Sum64())
 	x.sum.Reset()
 	x.offset, x.workspace = x.size, nil
+	if c, ok := x.to.(*chunks); ok {
+		return c.next()
+	}
+	return nil
 }
 
 // add adds a record to the stretch.
@@ -55,30 +70,37 @@ func (x *exchange) add(workspace []byte, key uint64, rec []byte) error {
 	x.buf = x.buf[:0]
 	if x.workspace == nil || string(workspace) != string(x.workspace) {
 		x.workspace = append(x.workspace[:0], workspace...)
-		x.buf = append(binary.AppendUvarint(append(x.buf, 0), uint64(len(workspace))), workspace...)
+		x.buf = appendMark(x.buf, workspace)
 	}
 	x.buf = binary.AppendUvarint(x.buf, uint64(len(rec))+1)
 	x.buf = append(binary.LittleEndian.AppendUint64(x.buf, key), rec...)
 	_, _ = x.sum.Write(x.buf) // it does not fail
-	_, err := x.Write(x.buf)
+	x.size += int64(len(x.buf))
+	_, err := x.to.Write(x.buf)
 	return err
 }
 
-// finish ends the last stretches, and returns the digest of the content.
-func (x *exchange) finish() (digest string, err error) {
-	for x.shard() < x.shards {
-		x.next()
-	}
-	_, err = x.Write(x.index)
-	return fmt.Sprintf("%016x", xxh3.Hash(x.index)), err
+func appendMark(dst, workspace []byte) []byte {
+	return append(binary.AppendUvarint(append(dst, 0), uint64(len(workspace))), workspace...)
 }
 
-// readStretch visits the records of a shard in an exchange file. They are valid during the call.
-func (j *Job) readStretch(f File, shard int, workspace func(name []byte), visit func(key uint64, rec []byte)) error {
-	data, err := j.stretch(f, shard)
-	if err != nil {
-		return fmt.Errorf("%s: %w", f.Name, err)
+// finish ends the last stretches, after an error if there was one. The file is none if there is an engine.
+// The digest is that of the content, and has no part in how it is written.
+func (x *exchange) finish(err error) (w File, digest string, _ error) {
+	for err == nil && x.shard() < x.shards {
+		err = x.next()
 	}
+	if f, ok := x.to.(*file); ok {
+		if err == nil {
+			_, err = f.Write(x.index)
+		}
+		w, err = f.written(x.name, err)
+	}
+	return w, fmt.Sprintf("%016x", xxh3.Hash(x.index)), err
+}
+
+// readStretch visits what a stretch, or a piece of it, has. It is valid during the call.
+func readStretch(data []byte, workspace func(name []byte), visit func(key uint64, rec []byte)) {
 	for len(data) > 0 {
 		length, n := binary.Uvarint(data)
 		if data = data[n:]; length == 0 {
@@ -91,10 +113,15 @@ func (j *Job) readStretch(f File, shard int, workspace func(name []byte), visit 
 		visit(binary.LittleEndian.Uint64(data), data[8:end:end])
 		data = data[end:]
 	}
-	return nil
 }
 
-func (j *Job) stretch(f File, shard int) ([]byte, error) {
+// stretch reads the stretch of a shard in an exchange file.
+func (j *Job) stretch(f File, shard int) (data []byte, err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("%s: %w", f.Name, err)
+		}
+	}()
 	h, err := os.Open(j.path(f.Name))
 	if err != nil {
 		return nil, err
@@ -108,7 +135,7 @@ func (j *Job) stretch(f File, shard int) ([]byte, error) {
 	if offset+size < offset || offset+size > uint64(f.Size) {
 		return nil, fmt.Errorf("it is damaged: %w", io.ErrUnexpectedEOF)
 	}
-	data := make([]byte, size)
+	data = make([]byte, size)
 	if _, err := io.ReadFull(io.NewSectionReader(h, int64(offset), int64(size)), data); err != nil {
 		return nil, err
 	}

@@ -78,9 +78,10 @@ func (a *attempt) createIn(dir, ext string) (*file, string, error) {
 	return f, name, err
 }
 
-// report tells that the attempt is finished, and what it did.
-func (a *attempt) report(v any) error {
-	return writeJSON(a.j.path(a.path(work+"/"+a.stage, reportExt)), v)
+// report tells that the attempt is finished, and what it did. It returns the name of the report.
+func (a *attempt) report(v any) (name string, err error) {
+	name = a.path(work+"/"+a.stage, reportExt)
+	return name, writeJSON(a.j.path(name), v)
 }
 
 const reportExt = ".json"
@@ -91,6 +92,11 @@ func (j *Job) path(name string) string { return filepath.Join(j.out, filepath.Fr
 // written closes a file that was written.
 func (f *file) written(name string, err error) (File, error) {
 	return f.so(name), errors.Join(err, f.close())
+}
+
+// named returns those of the files that there are.
+func named(files ...File) []File {
+	return slices.DeleteFunc(files, func(f File) bool { return f.Name == "" })
 }
 
 // so returns what a report has of the file.
@@ -115,7 +121,7 @@ type reported interface {
 }
 
 // accepted returns, for each task of a stage, what a finished attempt told: of these tasks all must have
-// one.
+// one. If an engine said which attempts count (Accept), it is one of these; but what all tell is the same.
 func accepted[T reported](j *Job, stage string, tasks []int) (map[int]T, error) {
 	entries, err := os.ReadDir(j.path(work + "/" + stage))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -128,7 +134,7 @@ func accepted[T reported](j *Job, stage string, tasks []int) (map[int]T, error) 
 			attempts[n] = append(attempts[n], entry.Name())
 		}
 	}
-	found := map[int]T{}
+	first, found := map[int]T{}, map[int]T{}
 	var missing []int
 	for _, n := range tasks {
 		for _, name := range attempts[n] {
@@ -139,10 +145,13 @@ func accepted[T reported](j *Job, stage string, tasks []int) (map[int]T, error) 
 			if !j.complete(told.files()) {
 				continue
 			}
-			if before, ok := found[n]; !ok {
-				found[n] = told
+			if before, ok := first[n]; !ok {
+				first[n] = told
 			} else if before.digest() != told.digest() {
 				return nil, fmt.Errorf("two attempts of the task %s %d differ: an input has changed meanwhile, or a machine is broken. Begin anew with bulk stage plan", stage, n)
+			}
+			if _, ok := found[n]; !ok && j.counts(stage, work+"/"+stage+"/"+name) {
+				found[n] = told
 			}
 		}
 		if _, ok := found[n]; !ok {

@@ -156,20 +156,21 @@ func cutEntry(entry []byte) (l link, as byte) {
 
 // linked is what an attempt of Map tells of links.
 type linked struct {
-	Rows   File   `json:"rows"` // see exchange: of entries
+	Rows   File   `json:"rows"` // see exchange: of entries; without a name: an engine has them
 	SHA256 string `json:"sha256"`
 	Digest string `json:"digest"`
 }
 
-func (l linked) files() []File  { return []File{l.Rows} }
+func (l linked) files() []File  { return named(l.Rows) }
 func (l linked) digest() string { return l.SHA256 + l.Digest }
 
-// mapLinks distributes the links of an export, which is known by its number.
-func (j *Job) mapLinks(ctx context.Context, n int) (err error) {
+// mapLinks distributes the links of an export, which is known by its number, and returns the name of the
+// report.
+func (j *Job) mapLinks(ctx context.Context, n int, emit Emit) (reported string, err error) {
 	of := &j.plan.Links[n]
 	r, err := j.openLinks(ctx, of.Name)
 	if err != nil {
-		return err
+		return "", err
 	}
 	cfg := j.sorter(recordMemory)
 	entries := extsort.NewByKey(cfg) // by shard; each entry with its workspace and key before it
@@ -188,38 +189,43 @@ func (j *Job) mapLinks(ctx context.Context, n int) (err error) {
 		return w.Err()
 	})
 	if err = errors.Join(err, r.Close()); err != nil {
-		return fmt.Errorf("%s: %w", of.Name, err)
+		return "", fmt.Errorf("%s: %w", of.Name, err)
 	}
 	if err := of.check(told); err != nil {
-		return err
+		return "", err
 	}
 	if err := entries.Finish(ctx); err != nil {
-		return err
+		return "", err
 	}
 	a := j.begin("map", len(j.run.Inputs)+n)
 	sha := r.SHA256()
 	done := linked{SHA256: fmt.Sprintf("%x", sha)}
-	f, name, err := a.create(".links")
+	x, err := a.exchange(".links", ofLinks, emit)
 	if err != nil {
-		return err
+		return "", err
 	}
-	x := newExchange(f, j.Shards())
-	at := entries.Cursor(ctx, 1)
-	defer at.Close()
-	for err == nil && at.Next() {
-		for x.shard() < int(at.Key()) {
-			x.next()
-		}
-		workspace, rest := packed.CutCell(at.Record())
-		err = x.add(workspace, binary.BigEndian.Uint64(rest), rest[8:])
-	}
-	if err = errors.Join(err, at.Err()); err == nil {
-		done.Digest, err = x.finish()
-	}
-	if done.Rows, err = f.written(name, err); err != nil {
-		return err
+	if done.Rows, done.Digest, err = x.finish(writeEntries(ctx, x, entries)); err != nil {
+		return "", err
 	}
 	return a.report(done)
+}
+
+// writeEntries writes entries to the stretches of their shards.
+func writeEntries(ctx context.Context, x *exchange, entries *extsort.Sorter) error {
+	at := entries.Cursor(ctx, 1)
+	defer at.Close()
+	for at.Next() {
+		for x.shard() < int(at.Key()) {
+			if err := x.next(); err != nil {
+				return err
+			}
+		}
+		workspace, rest := packed.CutCell(at.Record())
+		if err := x.add(workspace, binary.BigEndian.Uint64(rest), rest[8:]); err != nil {
+			return err
+		}
+	}
+	return at.Err()
 }
 
 // linksSum is what was read of the links of a workspace.
@@ -279,28 +285,14 @@ type store struct {
 	has     map[string]bool // workspaces
 }
 
-// loadStore reads the links of a shard; nil: there are none. The names of workspaces are frozen later.
-func (j *Job) loadStore(ctx context.Context, n int, names *record.Workspaces) (s *store, err error) {
+// newStore begins the links of a shard; nil: the plan has none. The names of workspaces are frozen later.
+func (j *Job) newStore(names *record.Workspaces) *store {
 	if len(j.plan.Links) == 0 {
-		return nil, nil
-	}
-	links, err := accepted[linked](j, "map", upTo(j.Inputs())[len(j.run.Inputs):])
-	if err != nil {
-		return nil, err
+		return nil
 	}
 	cfg := j.sorter(recordMemory / 2)
 	cfg.CompareGroups, cfg.Compare = names.Compare, bytes.Compare
-	s = &store{entries: extsort.New(cfg), names: names, order: j.coder.Order, has: map[string]bool{}}
-	w, ids := s.entries.NewWriter(), names.NewCache()
-	for _, l := range inOrder(links) {
-		var group uint32
-		err := j.readStretch(l.Rows, n, func(name []byte) { group, s.has[string(name)] = ids.ID(name), true },
-			func(key uint64, entry []byte) { copy(w.Reserve(group, key, len(entry)), entry) })
-		if err = errors.Join(err, w.Err(), cancelled(ctx)); err != nil {
-			return nil, errors.Join(err, s.entries.Close())
-		}
-	}
-	return s, nil
+	return &store{entries: extsort.New(cfg), names: names, order: j.coder.Order, has: map[string]bool{}}
 }
 
 // Populated implements settle.Store.

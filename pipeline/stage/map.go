@@ -24,46 +24,48 @@ type mapped struct {
 	Input     manifest.Input   `json:"input"`
 	Reasons   map[string]int64 `json:"reasons"` // rejects by reason
 	Rewritten int64            `json:"rewritten"`
-	Rows      File             `json:"rows"` // see exchange
+	Rows      File             `json:"rows"` // see exchange; without a name: an engine has them
 	Rejects   File             `json:"rejects"`
 	Digest    string           `json:"digest"`
 }
 
-func (m mapped) files() []File  { return []File{m.Rows, m.Rejects} }
+func (m mapped) files() []File  { return named(m.Rows, m.Rejects) }
 func (m mapped) digest() string { return m.Input.SHA256 + m.Digest }
 
 // Map reads an input, or an export of links, which is known by its number: the inputs come first.
-func (j *Job) Map(ctx context.Context, n int) (err error) {
+func (j *Job) Map(ctx context.Context, n int) error {
+	_, err := j.MapTo(ctx, n, nil)
+	return err
+}
+
+// MapTo does the same for an engine that has the exchange: rows and links go there. It returns the name of
+// the report.
+func (j *Job) MapTo(ctx context.Context, n int, emit Emit) (reported string, err error) {
 	if err := checkTask("map", n, j.Inputs()); err != nil {
-		return err
+		return "", err
 	}
 	if inputs := len(j.run.Inputs); n >= inputs {
-		return j.mapLinks(ctx, n-inputs)
+		return j.mapLinks(ctx, n-inputs, emit)
 	}
 	rows, err := j.read(ctx, n, string(j.run.Inputs[n].Name), 0, j.plan.Reading.options())
 	if err != nil {
-		return err
+		return "", err
 	}
-	defer func() { err = errors.Join(err, rows.Inputs.Close(), rows.Close()) }()
+	defer func() { err = errors.Join(err, rows.List[n].Close(), rows.Close()) }()
 	if err := shorturl.NewBase(j.terms.BaseURL).CheckWorkspaces(rows.Workspaces.Sorted()); err != nil {
-		return fmt.Errorf("Config.BaseURL %s: %w", j.terms.BaseURL, err)
+		return "", fmt.Errorf("Config.BaseURL %s: %w", j.terms.BaseURL, err)
 	}
 	a, told := j.begin("map", n), mapped{Reasons: rows.Reasons, Rewritten: rows.Rewritten}
-	f, name, err := a.create(".rows")
+	x, err := a.exchange(".rows", ofRows, emit)
 	if err != nil {
-		return err
+		return "", err
 	}
-	x := newExchange(f, j.Shards())
-	err = j.writeShards(ctx, x, rows)
-	if err == nil {
-		told.Digest, err = x.finish()
-	}
-	if told.Rows, err = f.written(name, err); err != nil {
-		return err
+	if told.Rows, told.Digest, err = x.finish(j.writeShards(ctx, x, rows)); err != nil {
+		return "", err
 	}
 	rejects, sum, err := a.writeRejects(ctx, rows.Rejects)
 	if err != nil {
-		return err
+		return "", err
 	}
 	told.Rejects, told.Digest = rejects, told.Digest+sum
 	told.Input = rows.Manifest()[n]
@@ -87,7 +89,7 @@ func (j *Job) read(ctx context.Context, n int, path string, limit int64, opts so
 		Bytes: new(atomic.Int64), Read: new(atomic.Int64), Rejected: new(atomic.Int64),
 	})
 	if err != nil {
-		return nil, errors.Join(err, in.Close(), rows.Close())
+		return nil, errors.Join(err, in.List[n].Close(), rows.Close())
 	}
 	return rows, nil
 }
@@ -104,7 +106,9 @@ func (j *Job) writeShards(ctx context.Context, x *exchange, rows *intake.Rows) e
 	for at.Next() {
 		workspace, key, rec := rows.Workspaces.Name(at.Group()), at.Key(), at.Record()
 		for s := x.shard(); s < len(borders) && borders[s].compare(&rows.Order, workspace, key, rec) <= 0; s++ {
-			x.next()
+			if err := x.next(); err != nil {
+				return err
+			}
 		}
 		if err := x.add(workspace, key, rec); err != nil {
 			return err

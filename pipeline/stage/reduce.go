@@ -36,12 +36,8 @@ type part struct {
 	Merged *manifest.MergedDiffers `json:"merged_differs,omitempty"`
 }
 
-// load reads the records of a shard, and surveys them. The caller closes it.
-func (j *Job) load(ctx context.Context, n int) (s *shard, err error) {
-	maps, err := accepted[mapped](j, "map", upTo(len(j.run.Inputs)))
-	if err != nil {
-		return nil, err
-	}
+// load reads what Map made for a shard, and surveys it. The caller closes it.
+func (j *Job) load(ctx context.Context, from feed) (s *shard, err error) {
 	names, coder := record.NewWorkspaces(), j.coder
 	cfg := j.sorter(recordMemory)
 	cfg.CompareGroups, cfg.Compare, cfg.Head = names.Compare, coder.Order.Compare, record.KeySize
@@ -51,16 +47,8 @@ func (j *Job) load(ctx context.Context, n int) (s *shard, err error) {
 			err = errors.Join(err, s.close())
 		}
 	}()
-	w, ids := s.rows.Records.NewWriter(), names.NewCache()
-	for _, m := range inOrder(maps) {
-		var group uint32
-		err := j.readStretch(m.Rows, n, func(name []byte) { group = ids.ID(name) },
-			func(key uint64, rec []byte) { copy(w.Reserve(group, key, len(rec)), rec) })
-		if err = errors.Join(err, w.Err(), cancelled(ctx)); err != nil {
-			return s, err
-		}
-	}
-	if s.links, err = j.loadStore(ctx, n, names); err != nil {
+	s.links = j.newStore(names)
+	if err := s.take(ctx, from); err != nil {
 		return s, err
 	}
 	names.Freeze()
@@ -78,6 +66,28 @@ func (j *Job) load(ctx context.Context, n int) (s *shard, err error) {
 		Order: coder.Order, MaxRetries: coder.MaxRetries, Workers: j.opts.Workers, Settled: new(atomic.Int64),
 	})
 	return s, err
+}
+
+// take puts what comes to a shard into its sorters.
+func (s *shard) take(ctx context.Context, from feed) error {
+	records, ids := s.rows.Records.NewWriter(), s.rows.Workspaces.NewCache()
+	var entries *extsort.Writer
+	if s.links != nil {
+		entries = s.links.entries.NewWriter()
+	}
+	return from(func(of byte, stretch []byte) error {
+		var group uint32
+		w := records
+		if of == ofLinks {
+			w = entries
+		}
+		readStretch(stretch, func(name []byte) {
+			if group = ids.ID(name); of == ofLinks {
+				s.links.has[string(name)] = true
+			}
+		}, func(key uint64, rec []byte) { copy(w.Reserve(group, key, len(rec)), rec) })
+		return errors.Join(w.Err(), cancelled(ctx))
+	})
 }
 
 func (s *shard) close() error {
@@ -129,14 +139,11 @@ type reduced struct {
 	Holders   table      `json:"holders"`          // of first codes
 	Owners    table      `json:"owners"`           // links that have the codes; without a name: there are none
 	Salted    []decision `json:"salted,omitempty"` // URLs whose link has a code of a salt above 0
+	Kept      File       `json:"kept"`             // what came from an engine; without a name: it is in the files of Map
 }
 
 func (r reduced) files() []File {
-	list := []File{r.Part.File, r.Holders.File}
-	if r.Owners.File.Name != "" {
-		list = append(list, r.Owners.File)
-	}
-	return list
+	return named(r.Part.File, r.Holders.File, r.Owners.File, r.Kept)
 }
 
 func (r reduced) digest() string { return r.Part.File.SHA256 }
@@ -175,17 +182,21 @@ func (o *origin) record() *record.Record {
 }
 
 // Reduce writes a shard, which is known by its number.
-func (j *Job) Reduce(ctx context.Context, n int) (err error) {
+func (j *Job) Reduce(ctx context.Context, n int) error {
 	if err := checkTask("reduce", n, j.Shards()); err != nil {
 		return err
 	}
-	s, err := j.load(ctx, n)
+	_, err := j.reduce(ctx, j.begin("reduce", n), j.files(n), &reduced{})
+	return err
+}
+
+// reduce writes a shard of what comes to it, and returns the name of the report.
+func (j *Job) reduce(ctx context.Context, a *attempt, from feed, told *reduced) (reported string, err error) {
+	s, err := j.load(ctx, from)
 	if err != nil {
-		return err
+		return "", err
 	}
 	defer func() { err = errors.Join(err, s.close()) }()
-	a := j.begin("reduce", n)
-	var told reduced
 	for i := range s.contest {
 		told.Contested = append(told.Contested, s.urlOf(&s.contest[i]))
 	}
@@ -194,16 +205,16 @@ func (j *Job) Reduce(ctx context.Context, n int) (err error) {
 			told.Salted = append(told.Salted, decision{url: s.urlOf(&d.URL), Code: d.Code, Salt: d.Salt})
 		}
 	}
-	if err := s.walk(ctx, a, &told); err != nil {
-		return err
+	if err := s.walk(ctx, a, told); err != nil {
+		return "", err
 	}
 	if s.links != nil {
 		if told.Owners, err = s.links.writeOwners(ctx, a); err != nil {
-			return err
+			return "", err
 		}
 	}
 	if told.Part, err = s.write(ctx, a, nil, io.Discard); err != nil {
-		return err
+		return "", err
 	}
 	return a.report(told)
 }

@@ -312,7 +312,8 @@ func (s *settling) write(a *attempt) error {
 	if err := s.j.writeTasks("apply", tasks); err != nil {
 		return err
 	}
-	return a.report(told)
+	_, err := a.report(told)
+	return err
 }
 
 // amendments returns those of the shards.

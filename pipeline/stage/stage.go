@@ -103,7 +103,8 @@ type Job struct {
 	inputs *intake.Inputs // described
 	coder  settle.Coder   // without workspaces
 
-	contested float64 // of a plan that was just made
+	contested float64                    // of a plan that was just made
+	counted   map[string]map[string]bool // reports of attempts that count, by stage; see Accept
 }
 
 // The files of a plan in the output directory.
