@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -13,7 +12,7 @@ import (
 )
 
 // secretVariable has the secret of a scheme.
-const secretVariable = "BULK_SCHEME_KEY"
+const secretVariable = pipeline.SecretVariable
 
 // schemeText has the flags of a scheme as they were given.
 type schemeText struct {
@@ -102,22 +101,7 @@ func (t *schemeText) words() (*codegen.Blocklist, error) {
 
 // secret reads the secret of the scheme; none if it takes none.
 func (t *schemeText) secret() (codegen.Secret, error) {
-	spec, err := codegen.SpecOf(t.name)
-	variable := os.Getenv(secretVariable)
-	switch {
-	case err != nil: // the configuration has it
-	case t.keyFile != "" && variable != "":
-		return codegen.Secret{}, fmt.Errorf("there is a secret in the variable %s, too: which of them is it?", secretVariable)
-	case t.keyFile != "":
-		text, err := os.ReadFile(t.keyFile)
-		if err == nil && len(text) == 0 {
-			err = fmt.Errorf("%s is empty", t.keyFile)
-		}
-		return codegen.NewSecret(bytes.TrimSuffix(text, []byte("\n"))), err
-	case spec.Secret:
-		return codegen.NewSecret([]byte(variable)), nil
-	}
-	return codegen.Secret{}, nil
+	return pipeline.ReadSecret(t.name, t.keyFile, os.Getenv(secretVariable))
 }
 
 // warn tells what a user should think about twice.
