@@ -10,7 +10,7 @@ LINTED       = ./... ./testdata/hostile
 test race soak fuzz: export BULK_TEST_POSTGRES = require
 test: export BULK_TEST_CHROMIUM = require
 
-.PHONY: help build demo test race soak fuzz lint postgres chromium readme-picture clean bench bench-postgres
+.PHONY: help build demo test race soak fuzz lint postgres chromium readme-picture clean bench bench-postgres beam beam-spark beam-flink
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -26,7 +26,8 @@ test: postgres chromium ## run all tests
 
 # It takes two goroutines to race. The tests of a package that neither starts nor synchronizes
 # any, such as canon, find nothing; what it does between goroutines, the tests of its callers do.
-RACED = $$(grep -lrE --include='*.go' '\bgo func\b|^[[:space:]]*go [a-z]|"golang.org/x/sync|"sync(/atomic)?"|\.Parallel\(\)' . | xargs -n1 dirname | sort -u)
+# pipeline/beam is another module.
+RACED = $$(grep -lrE --include='*.go' --exclude-dir=beam '\bgo func\b|^[[:space:]]*go [a-z]|"golang.org/x/sync|"sync(/atomic)?"|\.Parallel\(\)' . | xargs -n1 dirname | sort -u)
 
 # The names of tests, as patterns, that the detector does not see. The file says why.
 UNRACED = $$(grep '^[A-Z]' .ci/unraced | paste -sd '|' -)
@@ -74,6 +75,12 @@ bench: ## measure files and SQLite beside DuckDB and others
 
 bench-postgres: postgres ## measure PostgreSQL beside psql, on a private server
 	@$(GO) build -o bin/bench-postgres ./benchmarks/postgres && BENCH_GO='$(GO)' exec bin/bench-postgres
+
+# pipeline/beam is a module of its own, which no other target builds: the first build takes some minutes.
+beam: ## vet, build bin/bulk-beam and test it, without an engine
+	cd pipeline/beam && $(GO) mod tidy -diff && $(GO) vet ./... && $(GO) run $(STATICCHECK) ./...
+	cd pipeline/beam && $(GO) build -trimpath -ldflags '-s -w -X github.com/linkforge/bulk/pipeline/beam.version=$(VERSION)' -o ../../bin/bulk-beam ./cmd/bulk-beam
+	cd pipeline/beam && $(GO) test -count=1 -v ./...
 
 clean: ## delete what was built
 	rm -rf bin

@@ -1,0 +1,146 @@
+package beam
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/apache/beam/sdks/v2/go/pkg/beam/register"
+	"github.com/linkforge/bulk/pipeline/stage"
+)
+
+func init() {
+	register.DoFn4x1[context.Context, int64, func(int64, []byte), func(int64, []byte), error](&mapFn{})
+	register.DoFn4x1[context.Context, int64, func(*[]byte) bool, func(int64, []byte), error](&reduceFn{})
+	register.DoFn3x1[context.Context, int64, func(int64, []byte), error](&applyFn{})
+	register.DoFn2x1[int64, func(*[]byte) bool, error](&listFn{})
+	register.Emitter2[int64, []byte]()
+	register.Iter1[[]byte]()
+}
+
+// reported is the key of all reports.
+const reported = 0
+
+// failed begins what a worker says of an error. An engine wraps that in what only its developers understand.
+const failed = "a worker failed: "
+
+// worker opens the plan in a worker.
+func (p *Place) worker() (*stage.Job, error) {
+	job, err := p.open()
+	if err != nil {
+		err = fmt.Errorf("%s%w", failed, err)
+	}
+	return job, err
+}
+
+// finish reports the end of a task, or tells what failed.
+func finish(stage string, n int64, report string, err error, reports func(int64, []byte)) error {
+	if err != nil {
+		return fmt.Errorf("%sthe task %s %d: %w", failed, stage, n, err)
+	}
+	reports(reported, []byte(report))
+	return nil
+}
+
+// Short returns an error that has, of what an engine says, only what the worker said.
+func Short(err error) error {
+	if err == nil {
+		return nil
+	}
+	text := err.Error()
+	at := strings.LastIndex(text, failed)
+	if at < 0 {
+		return err
+	}
+	line, _, _ := strings.Cut(text[at:], "\n")
+	return errors.New(line)
+}
+
+// A mapFn does the task of an input. It emits chunks by shard, and the name of its report.
+type mapFn struct {
+	Place Place
+	job   *stage.Job
+}
+
+// Setup opens the plan.
+func (f *mapFn) Setup() (err error) {
+	f.job, err = f.Place.worker()
+	return err
+}
+
+// ProcessElement does a task.
+func (f *mapFn) ProcessElement(ctx context.Context, n int64, chunks, reports func(int64, []byte)) error {
+	name, err := f.job.MapTo(ctx, int(n), func(shard int, chunk []byte) error {
+		chunks(int64(shard), chunk)
+		return nil
+	})
+	return finish("map", n, name, err, reports)
+}
+
+// A reduceFn does the task of a shard. It emits the name of its report.
+type reduceFn struct {
+	Place Place
+	job   *stage.Job
+}
+
+// Setup opens the plan.
+func (f *reduceFn) Setup() (err error) {
+	f.job, err = f.Place.worker()
+	return err
+}
+
+// ProcessElement does a task. If the chunks break off, Beam ends it.
+func (f *reduceFn) ProcessElement(ctx context.Context, n int64, chunks func(*[]byte) bool, reports func(int64, []byte)) error {
+	name, err := f.job.ReduceFrom(ctx, int(n), func() (chunk []byte, err error) {
+		if !chunks(&chunk) {
+			return nil, io.EOF
+		}
+		return chunk, nil
+	})
+	return finish("reduce", n, name, err, reports)
+}
+
+// An applyFn does the task of a shard that was amended. It emits the name of its report.
+type applyFn struct {
+	Place Place
+	job   *stage.Job
+}
+
+// Setup opens the plan.
+func (f *applyFn) Setup() (err error) {
+	f.job, err = f.Place.worker()
+	return err
+}
+
+// ProcessElement does a task.
+func (f *applyFn) ProcessElement(ctx context.Context, n int64, reports func(int64, []byte)) error {
+	name, err := f.job.ApplyTo(ctx, int(n))
+	return finish("apply", n, name, err, reports)
+}
+
+// A listFn writes the list of all reports that the engine counts.
+type listFn struct {
+	Place Place
+	Name  string // of the list
+	job   *stage.Job
+}
+
+// Setup opens the plan.
+func (f *listFn) Setup() (err error) {
+	f.job, err = f.Place.worker()
+	return err
+}
+
+// ProcessElement writes the list.
+func (f *listFn) ProcessElement(_ int64, reports func(*[]byte) bool) error {
+	var names []string
+	for name := []byte(nil); reports(&name); {
+		names = append(names, string(name))
+	}
+	if err := f.job.WriteList(f.Name, names); err != nil {
+		return fmt.Errorf("%sthe list of attempts: %w", failed, err)
+	}
+	return nil
+}
