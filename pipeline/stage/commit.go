@@ -104,13 +104,9 @@ func (j *Job) tasks() (*tasks, error) {
 	if err != nil {
 		return nil, err
 	}
-	files, err := j.amended()
+	amended, err := j.Amended()
 	if err != nil {
 		return nil, err
-	}
-	var amended []int
-	for n := range files {
-		amended = append(amended, n)
 	}
 	done := &tasks{maps: inOrder(maps)}
 	if done.applied, err = accepted[applied](j, "apply", amended); err != nil {

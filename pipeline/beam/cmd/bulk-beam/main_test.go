@@ -89,12 +89,12 @@ func makeSet(t *testing.T, files, rows int) *set {
 		var b bytes.Buffer
 		b.WriteString("note,url,team\n")
 		for n := f; n < rows; n += files {
-			url, team := fmt.Sprintf("https://shop.example/%d?ref=mail", n), []string{"red", "blue"}[n%2]
+			url, team := fmt.Sprintf("https://shop.example/%d?ref=mail", n), []string{"red", "blue"}[n/files%2]
 			switch {
 			case n > rows-100:
 				team = "green"
-			case n%20 == 7: // a duplicate
-				url = fmt.Sprintf("HTTPS://Shop.example/%d?ref=mail#top", (n-7)/2*2+n%2)
+			case n%20 == 7 && n > 2*files: // a duplicate
+				url = fmt.Sprintf("HTTPS://Shop.example/%d?ref=mail#top", n-2*files)
 			case n%1000 == 9:
 				url = fmt.Sprintf("ftp://shop.example/%d", n)
 			}
