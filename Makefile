@@ -82,5 +82,12 @@ beam: ## vet, build bin/bulk-beam and test it, without an engine
 	cd pipeline/beam && $(GO) build -trimpath -ldflags '-s -w -X github.com/linkforge/bulk/pipeline/beam.version=$(VERSION)' -o ../../bin/bulk-beam ./cmd/bulk-beam
 	cd pipeline/beam && $(GO) test -count=1 -v ./...
 
+# Each downloads what it needs with Maven, and fails if it cannot.
+beam-spark: ## test bulk-beam on Spark, within one Java process
+	cd pipeline/beam && engines/with.sh spark $(GO) test -count=1 -v ./...
+
+beam-flink: ## test bulk-beam on Flink, within one Java process
+	cd pipeline/beam && engines/with.sh flink $(GO) test -count=1 -v ./...
+
 clean: ## delete what was built
 	rm -rf bin
