@@ -37,7 +37,7 @@ trap 'exit 143' TERM
 
 cp "$here/$engine.xml" "$dir/pom.xml"
 say 'downloading the job server, 150 to 260 MB, unless Maven has it'
-(cd "$dir" && mvn -B -q dependency:copy-dependencies -DincludeScope=runtime -DoutputDirectory="$dir/lib") ||
+(cd "$dir" && mvn -B -q -Dstyle.color=never dependency:copy-dependencies -DincludeScope=runtime -DoutputDirectory="$dir/lib") ||
 	fail "NOT TESTED: Maven did not get what $engine.xml lists. Does your registry serve these versions?"
 
 opens=
