@@ -41,7 +41,7 @@ func PlanStages(ctx context.Context, cfg Config, links []string, rows int64) (*s
 	if err != nil {
 		return nil, err
 	}
-	there, err := findLinks(&cfg, links)
+	there, err := findLinks(ctx, &cfg, links)
 	if err != nil {
 		return nil, err
 	}
@@ -59,7 +59,7 @@ func PlanStages(ctx context.Context, cfg Config, links []string, rows int64) (*s
 }
 
 // findLinks finds the exports whose links count.
-func findLinks(cfg *Config, links []string) ([]stage.Links, error) {
+func findLinks(ctx context.Context, cfg *Config, links []string) ([]stage.Links, error) {
 	if len(links) == 0 {
 		return nil, nil
 	}
@@ -67,7 +67,7 @@ func findLinks(cfg *Config, links []string) ([]stage.Links, error) {
 	if err != nil {
 		return nil, err
 	}
-	list, err := stage.FindLinks(names, cfg.Profile.Name(), cfg.Scheme.Stored(cfg.CodeLength))
+	list, err := stage.FindLinks(ctx, names, cfg.Profile.Name(), cfg.Scheme.Stored(cfg.CodeLength))
 	if err != nil {
 		err = &UsageError{err}
 	}

@@ -27,7 +27,7 @@ func (in *Input) openParquet() error {
 	for i, leaf := range leaves {
 		names[i] = strings.Join(leaf.Path(), ".")
 	}
-	in.Skipped = skipped
+	in.Skipped, in.groups = skipped, len(f.RowGroups())
 	return in.setColumns(names)
 }
 
@@ -72,6 +72,12 @@ func (in *Input) readParquet(r *reading) error {
 	groups, n, before := f.RowGroups(), 0, int64(0)
 	step, rows := in.sampling(len(groups))
 	in.extent = f.NumRows()
+	if only := in.opts.RowGroup; only > 0 {
+		for ; n < only-1; n++ {
+			before += groups[n].NumRows()
+		}
+		groups = groups[:only]
+	}
 	return r.readTables(len(groups), func() (*table, error) {
 		if n == len(groups) {
 			return nil, nil

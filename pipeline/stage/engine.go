@@ -101,7 +101,7 @@ func (j *Job) files(shard int) feed {
 		if err != nil {
 			return err
 		}
-		links, err := accepted[linked](j, "map", upTo(j.Inputs())[len(j.run.Inputs):])
+		links, err := j.links()
 		if err != nil {
 			return err
 		}
@@ -113,7 +113,7 @@ func (j *Job) files(shard int) feed {
 				return err
 			}
 		}
-		for _, l := range inOrder(links) {
+		for _, l := range links {
 			if err := j.feedStretch(l.Rows, shard, ofLinks, take); err != nil {
 				return err
 			}

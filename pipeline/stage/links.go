@@ -4,13 +4,14 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 
 	"github.com/linkforge/bulk/codegen"
-	"github.com/linkforge/bulk/pipeline/columns"
 	"github.com/linkforge/bulk/pipeline/extsort"
 	"github.com/linkforge/bulk/pipeline/legacy"
 	"github.com/linkforge/bulk/pipeline/manifest"
@@ -23,13 +24,14 @@ import (
 
 // Links is an export whose links count as those of the store.
 type Links struct {
-	Name string         `json:"name"`
-	Told manifest.Links `json:"told"`
+	Name  string         `json:"name"`
+	Told  manifest.Links `json:"told"`
+	Tasks int            `json:"tasks"` // of Map: one, or one for each row group of a Parquet file
 }
 
 // FindLinks reads what is told of exports. The links of each workspace must be in one of them, and made as
 // the run makes links: by this profile and scheme.
-func FindLinks(names []string, profile string, scheme sink.Scheme) (list []Links, err error) {
+func FindLinks(ctx context.Context, names []string, profile string, scheme sink.Scheme) (list []Links, err error) {
 	in := map[manifest.Text]string{} // workspaces, by export
 	for _, name := range names {
 		told, err := manifest.ReadLinks(name)
@@ -54,7 +56,14 @@ func FindLinks(names []string, profile string, scheme sink.Scheme) (list []Links
 			}
 			in[w.Workspace] = name
 		}
-		list = append(list, Links{name, *told})
+		in, err := openLinks(ctx, name, source.Options{})
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, Links{name, *told, max(in.RowGroups(), 1)})
+		if err := in.Close(); err != nil {
+			return nil, err
+		}
 	}
 	return list, nil
 }
@@ -83,8 +92,9 @@ type linkReader struct {
 	cells source.Cells
 }
 
-func (j *Job) openLinks(ctx context.Context, name string) (*linkReader, error) {
-	in, err := source.Open(ctx, name, source.Options{Choice: columns.Choice{URLColumn: "canonical_url"}, TempDir: j.opts.TempDir})
+func openLinks(ctx context.Context, name string, opts source.Options) (*linkReader, error) {
+	opts.URLColumn = "canonical_url"
+	in, err := source.Open(ctx, name, opts)
 	if err != nil {
 		return nil, err
 	}
@@ -156,19 +166,35 @@ func cutEntry(entry []byte) (l link, as byte) {
 
 // linked is what an attempt of Map tells of links.
 type linked struct {
-	Rows   File   `json:"rows"` // see exchange: of entries; without a name: an engine has them
-	SHA256 string `json:"sha256"`
-	Digest string `json:"digest"`
+	Rows   File               `json:"rows"` // see exchange: of entries; without a name: an engine has them
+	Read   []manifest.LinksOf `json:"read"` // of each workspace how many links there are, and their digest
+	SHA256 string             `json:"sha256"`
+	Digest string             `json:"digest"`
 }
 
 func (l linked) files() []File  { return named(l.Rows) }
 func (l linked) digest() string { return l.SHA256 + l.Digest }
 
-// mapLinks distributes the links of an export, which is known by its number, and returns the name of the
-// report.
+// linksTask returns the export of a task of Map after those of the inputs, and the number of its row group
+// from 1; 0: the task is the whole export.
+func (j *Job) linksTask(n int) (of *Links, group int) {
+	for i := range j.plan.Links {
+		if of = &j.plan.Links[i]; n < of.Tasks {
+			break
+		}
+		n -= of.Tasks
+	}
+	if of.Tasks == 1 {
+		return of, 0
+	}
+	return of, n + 1
+}
+
+// mapLinks distributes the links of an export, or of a row group of it, which is known by its number, and
+// returns the name of the report.
 func (j *Job) mapLinks(ctx context.Context, n int, emit Emit) (reported string, err error) {
-	of := &j.plan.Links[n]
-	r, err := j.openLinks(ctx, of.Name)
+	of, group := j.linksTask(n)
+	r, err := openLinks(ctx, of.Name, source.Options{TempDir: j.opts.TempDir, RowGroup: group})
 	if err != nil {
 		return "", err
 	}
@@ -191,15 +217,22 @@ func (j *Job) mapLinks(ctx context.Context, n int, emit Emit) (reported string, 
 	if err = errors.Join(err, r.Close()); err != nil {
 		return "", fmt.Errorf("%s: %w", of.Name, err)
 	}
-	if err := of.check(told); err != nil {
+	done := linked{}
+	for _, w := range slices.Sorted(maps.Keys(told)) {
+		done.Read = append(done.Read, manifest.LinksOf{Workspace: manifest.Text(w), Links: told[w].rows, Digest: told[w].digest.Sum()})
+	}
+	if group == 0 {
+		sha := r.SHA256()
+		done.SHA256 = hex.EncodeToString(sha[:])
+		err = of.check(done.Read) // as is all later
+	}
+	if err != nil {
 		return "", err
 	}
 	if err := entries.Finish(ctx); err != nil {
 		return "", err
 	}
 	a := j.begin("map", len(j.run.Inputs)+n)
-	sha := r.SHA256()
-	done := linked{SHA256: fmt.Sprintf("%x", sha)}
 	x, err := a.exchange(".links", ofLinks, emit)
 	if err != nil {
 		return "", err
@@ -235,17 +268,42 @@ type linksSum struct {
 }
 
 // check compares what was read with what is told.
-func (l *Links) check(read map[string]*linksSum) error {
+func (l *Links) check(read []manifest.LinksOf) error {
+	sums, links := map[manifest.Text][]string{}, map[manifest.Text]int64{}
+	for _, w := range read {
+		sums[w.Workspace], links[w.Workspace] = append(sums[w.Workspace], w.Digest), links[w.Workspace]+w.Links
+	}
 	for _, w := range l.Told.Workspaces {
-		sum := read[string(w.Workspace)]
-		if sum == nil || sum.rows != w.Links || sum.digest.Sum() != w.Digest {
+		if sum, err := report.SumDigests(sums[w.Workspace]); err != nil || links[w.Workspace] != w.Links || sum != w.Digest {
 			return fmt.Errorf("%s: the links of workspace %q are not those that %s describes", l.Name, w.Workspace, manifest.LinksNameOf(l.Name))
 		}
 	}
-	if len(read) != len(l.Told.Workspaces) {
+	if len(sums) != len(l.Told.Workspaces) {
 		return fmt.Errorf("%s: it has workspaces that %s does not describe", l.Name, manifest.LinksNameOf(l.Name))
 	}
 	return nil
+}
+
+// links returns what the tasks of Map tell of the exports, in order, and whether these are as they were
+// described.
+func (j *Job) links() ([]linked, error) {
+	told, err := accepted[linked](j, "map", upTo(j.Inputs())[len(j.run.Inputs):])
+	if err != nil {
+		return nil, err
+	}
+	list, n := inOrder(told), 0
+	for i := range j.plan.Links {
+		of := &j.plan.Links[i]
+		var read []manifest.LinksOf
+		for _, l := range list[n:][:of.Tasks] {
+			read = append(read, l.Read...)
+		}
+		if err := of.check(read); err != nil {
+			return nil, err
+		}
+		n += of.Tasks
+	}
+	return list, nil
 }
 
 // fileLink files the entries of a link for the shards that need it.

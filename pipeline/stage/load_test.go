@@ -34,20 +34,23 @@ func TestMain(m *testing.M) {
 	os.Exit(server.Main(m))
 }
 
-// eachStore does a test of random cases, so many of them, with what makes new stores of each kind.
-func eachStore(t *testing.T, cases int, test func(r *rapid.T, open func() sink.Store)) {
+// few has a test do so many random cases, unless a number is asked for.
+func few(t *testing.T, cases int) {
+	checks := flag.Lookup("rapid.checks")
+	if before := checks.Value.String(); before == checks.DefValue {
+		must(t, checks.Value.Set(strconv.Itoa(cases)))
+		t.Cleanup(func() { must(t, checks.Value.Set(before)) })
+	}
+}
+
+// eachStore does a test of random cases with what makes new stores of each kind.
+func eachStore(t *testing.T, test func(r *rapid.T, open func() sink.Store)) {
 	opened := func(r *rapid.T, store sink.Store, err error) sink.Store {
 		must(r, err)
 		r.Cleanup(func() { _ = store.Close() })
 		return store
 	}
-	checks := flag.Lookup("rapid.checks").Value
-	before := checks.String()
-	defer func() { must(t, checks.Set(before)) }()
 	check := func(t *testing.T, open func(r *rapid.T) sink.Store) {
-		if before == flag.Lookup("rapid.checks").DefValue {
-			must(t, checks.Set(strconv.Itoa(cases)))
-		}
 		rapid.Check(t, func(r *rapid.T) { test(r, func() sink.Store { return open(r) }) })
 	}
 	t.Run("sqlite", func(t *testing.T) {
@@ -158,7 +161,8 @@ func killed(store sink.Store, after int) sink.Store {
 // A mapping in parts that is loaded makes the links that the run makes, also if loads were ended; then
 // there is nothing to do; the run finds all links, verify finds no fault, and an undo takes them back.
 func TestLoadSameAsRun(t *testing.T) {
-	eachStore(t, 30, func(r *rapid.T, open func() sink.Store) {
+	few(t, 15)
+	eachStore(t, func(r *rapid.T, open func() sink.Store) {
 		s := draw(r, tempDir(r))
 		if !s.stageAll(r) {
 			return
@@ -214,6 +218,7 @@ func (s *set) afterLoad(t rapid.TB, store sink.Store, want []string) {
 // With links that exist, a load makes those of the run. Where the store has changed since the export it stores
 // nothing.
 func TestLoadWithLinks(t *testing.T) {
+	few(t, 30)
 	rapid.Check(t, func(r *rapid.T) {
 		dir := tempDir(r)
 		s := draw(r, dir)

@@ -69,6 +69,9 @@ func (j *Job) Settle(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if _, err := j.links(); err != nil {
+		return err
+	}
 	s := newSettling(j, inOrder(shards))
 	defer s.holders.close()
 	s.join()

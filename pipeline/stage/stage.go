@@ -186,8 +186,14 @@ func (j *Job) prepare() (err error) {
 	return nil
 }
 
-// Inputs is the number of inputs and exports: so many tasks Map has.
-func (j *Job) Inputs() int { return len(j.run.Inputs) + len(j.plan.Links) }
+// Inputs is the number of inputs, and of exports or their parts: so many tasks Map has.
+func (j *Job) Inputs() int {
+	n := len(j.run.Inputs)
+	for i := range j.plan.Links {
+		n += j.plan.Links[i].Tasks
+	}
+	return n
+}
 
 // SettleMemory is about how much memory Settle needs for the URLs whose code another one wants, in bytes, as
 // the sample of [Make] tells.
