@@ -356,6 +356,7 @@ func (j *job) read(ctx context.Context, inputs *intake.Inputs) error {
 		return err
 	}
 	j.result.NotUTF8, j.result.Resolved = escaped(j.rows, &j.rows.NotUTF8), escaped(j.rows, &j.rows.Resolved)
+	j.result.Folds = j.cfg.Scheme.Fold && !j.toldFold
 	j.result.Dates, j.result.Nones, j.result.BlankRows = j.rows.Dates, j.rows.Nones, inputs.BlankRows()
 	if !j.again {
 		j.warnOfEmpty()

@@ -248,7 +248,11 @@ func (r *Run) links() []Fact {
 			}
 		}
 	}
-	return []Fact{created}
+	list := []Fact{created}
+	if r.Folds {
+		list = append(list, Fact{Key: "fold_case", Value: true, Words: "the workspaces fold case, as the store says: codes are in lower case"})
+	}
+	return list
 }
 
 // codes says what became of legacy codes. A run that was refused has not counted the aliases.

@@ -36,6 +36,7 @@ type Timings struct {
 type Told struct {
 	Workspaces    []string         `json:"workspaces,omitempty"`     // of the accepted rows, in byte order; of very many the first
 	NewWorkspaces []string         `json:"new_workspaces,omitempty"` // of these, the ones in which the store had no link
+	Folds         bool             `json:"folds,omitempty"`          // they fold case, as the store says, though the run was not told so
 	Rewritten     int64            `json:"rewritten,omitempty"`      // accepted rows whose URL is not as its canonical form
 	RewrittenBy   map[string]int64 `json:"rewritten_by,omitempty"`   // of these, by how their URLs were changed
 	Unchanged     map[string]int64 `json:"links_unchanged,omitempty"`
