@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"encoding/json"
-	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -49,12 +48,12 @@ func TestNewFact(t *testing.T) {
 func TestAccountOfDirectory(t *testing.T) {
 	t.Chdir(t.TempDir())
 	write(t, ".", "old.csv", "keyword,url,expires_at\na,https://a.example/x?b&a,2099-01-01\nb,https://a.example/x?a&b,\nA,ftp://b.example/,\n,https://c.example/#top,\n")
-	var told bytes.Buffer
-	if code := bulk(strings.Fields("run old.csv -w w --legacy keep --rules --out out --db sqlite:links.db --summary json"), nil, &told, io.Discard); code != exitRejected {
-		t.Fatalf("exit code %d", code)
+	code, told, said := inProcess(t, strings.Fields("run old.csv -w w --legacy keep --rules --out out --db sqlite:links.db --summary json")...)
+	if code != exitRejected {
+		t.Fatalf("exit code %d: %s", code, said)
 	}
 	var run, dir map[string]any
-	must(t, json.Unmarshal(told.Bytes(), &run))
+	must(t, json.Unmarshal([]byte(told), &run))
 	m, sum, err := manifest.ReadDir("out")
 	must(t, err)
 	data, err := os.ReadFile(filepath.Join("out", manifest.TimingsName))
@@ -108,13 +107,13 @@ func TestKeysOfPreview(t *testing.T) {
 	write(t, ".", "old.csv", "keyword,url,title,expires_at\na,https://a.example/x?b&a,A,\nb,https://a.example/x?a&b,,2099-01-01\nA,ftp://b.example/,,\nA,https://a.example/other,,\n,https://c.example/?token=x,,\n,https://d.example/#top,,\n,https://d.example/,,\nold,https://old.example/,Old,2098-01-01\n")
 	told := func(want int, args string) map[string]any {
 		t.Helper()
-		var out, said bytes.Buffer
-		if code := bulk(strings.Fields(args), nil, &out, &said); code != want {
-			t.Fatalf("%s: exit code %d: %s", args, code, &said)
+		code, out, said := inProcess(t, strings.Fields(args)...)
+		if code != want {
+			t.Fatalf("%s: exit code %d: %s", args, code, said)
 		}
 		o := map[string]any{}
-		if out.Len() > 0 {
-			must(t, json.Unmarshal(out.Bytes(), &o))
+		if out != "" {
+			must(t, json.Unmarshal([]byte(out), &o))
 		}
 		return o
 	}

@@ -9,6 +9,8 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"runtime"
+	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
@@ -20,6 +22,9 @@ import (
 
 // Every case of the law of campaigns, through bulk run (one that stores nothing) and bulk preview.
 func TestCampaignCases(t *testing.T) {
+	for _, ours := range []string{"BULK_TEST_POSTGRES", "BULK_TEST_CHROMIUM"} {
+		t.Setenv(ours, "") // or each command would look for flags of like names
+	}
 	for n, c := range campaigntest.Cases(t, filepath.Join(filepath.Dir(expandPage), "testdata/expand.jsonl")) {
 		t.Run(c.Name, func(t *testing.T) {
 			t.Chdir(t.TempDir())
@@ -76,9 +81,12 @@ func caseArguments(t *testing.T, c *campaigntest.Case, asJSON bool) (args []stri
 	return args
 }
 
-// inProcess runs the command without a process of its own.
+// inProcess runs the command without a process of its own. What a run sets for its process does not stay:
+// each would add threads, and the garbage of all would have to fit into the memory of the last.
 func inProcess(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
+	defer debug.SetMemoryLimit(debug.SetMemoryLimit(-1))
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
 	var out, said bytes.Buffer
 	code = bulk(args, strings.NewReader(""), &out, &said)
 	return code, out.String(), said.String()

@@ -18,8 +18,8 @@ import (
 func TestPageInterrupted(t *testing.T) {
 	t.Chdir(t.TempDir())
 	write(t, ".", "a.csv", "url\nhttps://a.example/\n")
-	if code := bulk(strings.Fields("run a.csv -w w --out out --db sqlite:links.db"), nil, io.Discard, io.Discard); code != exitDone {
-		t.Fatalf("exit code %d", code)
+	if code, _, said := inProcess(t, strings.Fields("run a.csv -w w --out out --db sqlite:links.db")...); code != exitDone {
+		t.Fatalf("exit code %d: %s", code, said)
 	}
 	ctx, cancel := context.WithCancelCause(context.Background())
 	cancel(errInterrupted)

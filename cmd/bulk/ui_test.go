@@ -58,8 +58,8 @@ func TestOutputFails(t *testing.T) {
 	write(t, ".", "a.csv", "url\nhttp://a.example/\nhttp://b.example/\n")
 	write(t, ".", "b.csv", "url\nhttp://a.example/\n")
 	for _, name := range []string{"a", "b"} {
-		if code := bulk([]string{"run", name + ".csv", "--workspace", "w", "--out", name, "--db", "sqlite:links.db"}, nil, io.Discard, io.Discard); code != exitDone {
-			t.Fatalf("exit code %d", code)
+		if code, _, said := inProcess(t, "run", name+".csv", "--workspace", "w", "--out", name, "--db", "sqlite:links.db"); code != exitDone {
+			t.Fatalf("exit code %d: %s", code, said)
 		}
 	}
 	for _, args := range []string{
