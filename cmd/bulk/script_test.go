@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -125,6 +126,7 @@ func scripts(t *testing.T, of testscript.Params, setup func(*testscript.Env) err
 	of.UpdateScripts = os.Getenv("BULK_TEST_UPDATE") != ""
 	of.Setup = func(env *testscript.Env) error {
 		env.Setenv("GORACE", os.Getenv("GORACE"))
+		env.Setenv("GOGC", cmp.Or(os.Getenv("GOGC"), "400")) // as pgtest.Quick: half of what such a short process does is to start
 		env.Setenv("TESTDATA", testdata)
 		return setup(env)
 	}

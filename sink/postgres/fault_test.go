@@ -118,17 +118,19 @@ func TestConnectionCutAtEveryMessage(t *testing.T) {
 // whole checks the table after a run that came to its end.
 func whole(t testing.TB, dsn string, links, before []sink.Link) {
 	t.Helper()
-	explained(t, dsn, append(before[:len(before):len(before)], links...))
-	if n := value[int](t, dsn, "SELECT count(*) FROM links"); n != len(links)+len(before) {
+	conn := connect(t, dsn)
+	defer conn.Close(context.Background())
+	explained(t, dumpOf(t, conn, "links"), append(before[:len(before):len(before)], links...))
+	if n := valueOf[int](t, conn, "SELECT count(*) FROM links"); n != len(links)+len(before) {
 		t.Errorf("%d links, want %d", n, len(links)+len(before))
 	}
-	if n := value[int](t, dsn, "SELECT count(*) FROM links_runs WHERE fingerprint = 'fault' AND state = 'finished'"); n != 1 {
+	if n := valueOf[int](t, conn, "SELECT count(*) FROM links_runs WHERE fingerprint = 'fault' AND state = 'finished'"); n != 1 {
 		t.Errorf("%d finished runs, want 1", n)
 	}
-	if n := value[int](t, dsn, "SELECT count(*) FROM links_runs WHERE state <> 'finished'"); n != 0 {
+	if n := valueOf[int](t, conn, "SELECT count(*) FROM links_runs WHERE state <> 'finished'"); n != 0 {
 		t.Errorf("%d runs are not finished", n)
 	}
-	clean(t, dsn)
+	cleanOn(t, conn)
 }
 
 // Both ways of loading take several chunks to begin and have some left here.
@@ -403,7 +405,7 @@ func TestWriterHammers(t *testing.T) {
 			}
 			stop()
 			noError(t, <-done)
-			explained(t, dsn, links)
+			explained(t, dump(t, dsn, "links"), links)
 			clean(t, dsn)
 		})
 	}

@@ -8,8 +8,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/linkforge/bulk/codegen"
 	"github.com/linkforge/bulk/sink"
+	"github.com/linkforge/bulk/sink/sinktest"
 )
 
 var asOf = time.Date(2025, 3, 4, 5, 6, 7, 890123000, time.UTC)
@@ -107,10 +109,10 @@ func salted(l sink.Link, salt int) []byte {
 
 // explained fails unless each URL is stored once, under a code that one of its
 // salts gives.
-func explained(t testing.TB, dsn string, links []sink.Link) {
+func explained(t testing.TB, stored []sinktest.Row, links []sink.Link) {
 	t.Helper()
 	codes := map[string]string{}
-	for _, r := range dump(t, dsn, "links") {
+	for _, r := range stored {
 		if codes[r.Canonical] != "" {
 			t.Errorf("%s is there twice", r.Canonical)
 		}
@@ -136,6 +138,13 @@ func explain(l sink.Link, code string) error {
 // session, a lock, a temporary table, a row in the ledger.
 func clean(t testing.TB, dsn string) {
 	t.Helper()
+	conn := connect(t, dsn)
+	defer conn.Close(context.Background())
+	cleanOn(t, conn)
+}
+
+func cleanOn(t testing.TB, conn *pgx.Conn) {
+	t.Helper()
 	const left = `SELECT (SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'
 			AND database = (SELECT oid FROM pg_database WHERE datname = current_database()))
 		+ (SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'bulk run')
@@ -143,7 +152,7 @@ func clean(t testing.TB, dsn string) {
 		+ (SELECT count(*) FROM links_ledger)
 		+ (SELECT count(*) FROM pg_tables WHERE schemaname = 'public' AND tablename NOT LIKE 'links%')`
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
-		n := value[int](t, dsn, left)
+		n := valueOf[int](t, conn, left)
 		if n == 0 {
 			return
 		}
