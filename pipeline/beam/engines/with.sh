@@ -1,7 +1,7 @@
 #!/bin/sh
 # with.sh spark|flink COMMAND… downloads the job server of Beam for Spark or Flink with Maven, starts it with
-# an engine in the same process, and runs the command, which finds its address in BULK_BEAM_ENDPOINT, and its
-# process number in BULK_BEAM_SERVER. Maven's own settings say where it downloads from, and it keeps what it
+# an engine in the same process, and runs the command, which finds its address in BEAM_JOB_SERVER, and its
+# process number in BEAM_JOB_SERVER_PID. Maven's own settings say where it downloads from, and it keeps what it
 # has downloaded. All other files are in a temporary directory, which is removed in any case.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
@@ -55,7 +55,7 @@ port=$((20000 + $$ % 10000 * 3))
 server=$!
 
 code=0
-BULK_BEAM_ENDPOINT=127.0.0.1:$port BULK_BEAM_SERVER=$server "$@" || code=$?
+BEAM_JOB_SERVER=127.0.0.1:$port BEAM_JOB_SERVER_PID=$server "$@" || code=$?
 if [ $code != 0 ] || ! kill -0 "$server" 2>/dev/null; then
 	say 'the end of what the job server said:'
 	tail -n 30 "$dir/log" >&2

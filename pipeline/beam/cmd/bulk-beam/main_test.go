@@ -47,10 +47,10 @@ func read(t *testing.T, path ...string) []byte {
 	return data
 }
 
-// bulkBeamOn runs bulk-beam on the engine that is tested: that of the job server BULK_BEAM_ENDPOINT, or prism.
+// bulkBeamOn runs bulk-beam on the engine that is tested: that of the job server BEAM_JOB_SERVER, or prism.
 func bulkBeamOn(t *testing.T, env string, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
-	if endpoint := os.Getenv("BULK_BEAM_ENDPOINT"); endpoint != "" {
+	if endpoint := os.Getenv("BEAM_JOB_SERVER"); endpoint != "" {
 		args = append(args, "--runner=universal", "--endpoint="+endpoint, "--parallelism=2")
 	}
 	if env == "PROCESS" {
