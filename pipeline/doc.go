@@ -117,7 +117,8 @@
 // Package stage does a run in tasks, which share nothing but a directory, out of the same stages: a task of
 // map is intake of one input (intake.OpenOne), one of reduce is a survey of a part of the records
 // (settle.Survey) and emit of that. What the parts decide together is settled by settle.Coder, as in a run,
-// and comes back as an amendment (settle.Settlement.Amend). [PlanStages] and [CommitStages] are its ends.
+// and comes back as an amendment (settle.Settlement.Amend). [PlanStages] and [CommitStages] are its ends. The
+// directory beam is another module: it has an engine do the tasks.
 //
 // # Deletes
 //
@@ -175,6 +176,7 @@
 //	run.go       the steps of a run (Run), and of one attempt to store and write
 //	retry.go     when an attempt is made again
 //	output.go    where the files go, whether the run was finished before, and which one is resumed
+//	secret.go    the secret of a scheme, as programs read it
 //	profile.go   whether the links of a workspace have the run's profile of canonical URLs
 //	fold.go      whether workspaces fold case, and when the rows are read once more because of that
 //	preview.go   what a run would do, told without doing it; sample.go is the mapping of that
