@@ -121,7 +121,7 @@ type reported interface {
 }
 
 // accepted returns, for each task of a stage, what a finished attempt told: of these tasks all must have
-// one. If an engine said which attempts count (Accept), it is one of these; but what all tell is the same.
+// one. If an engine said which attempts count (AcceptList), it is one of these; but what all tell is the same.
 func accepted[T reported](j *Job, stage string, tasks []int) (map[int]T, error) {
 	entries, err := os.ReadDir(j.path(work + "/" + stage))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -104,7 +104,7 @@ type Job struct {
 	coder  settle.Coder   // without workspaces
 
 	contested float64                    // of a plan that was just made
-	counted   map[string]map[string]bool // reports of attempts that count, by stage; see Accept
+	counted   map[string]map[string]bool // reports of attempts that count, by stage; see AcceptList
 }
 
 // The files of a plan in the output directory.
