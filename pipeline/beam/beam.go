@@ -41,7 +41,7 @@ func Version() string {
 // reads that from the file, or from its variable pipeline.SecretVariable.
 type Place struct {
 	Out     string // the directory of the plan
-	Dir     string // the working directory, in which the names of the plan are meant
+	Dir     string // the working directory, in which names of the plan are meant; "": all are absolute
 	KeyFile string // "": none
 	TempDir string // of what does not fit in memory; "": that of the system
 	Workers int    // goroutines that compute, of a task; at least 1
@@ -49,11 +49,6 @@ type Place struct {
 
 // open opens the plan.
 func (p *Place) open() (*stage.Job, error) {
-	if now, err := os.Getwd(); err != nil || now != p.Dir {
-		if err := os.Chdir(p.Dir); err != nil {
-			return nil, fmt.Errorf("the working directory of the driver: %w", err)
-		}
-	}
 	scheme, err := stage.SchemeOf(p.Out)
 	if err != nil {
 		return nil, err
@@ -65,15 +60,28 @@ func (p *Place) open() (*stage.Job, error) {
 	return stage.Open(p.Out, stage.Options{Version: Version(), Secret: secret, Workers: p.Workers, TempDir: p.TempDir})
 }
 
+// anywhere returns the place as a worker has it, which has another working directory.
+func (p Place) anywhere(relative bool) (_ Place, err error) {
+	for _, path := range []*string{&p.Out, &p.KeyFile, &p.TempDir} {
+		if *path != "" && err == nil {
+			*path, err = filepath.Abs(*path)
+		}
+	}
+	if relative && err == nil {
+		p.Dir, err = os.Getwd()
+	}
+	return p, err
+}
+
 // Run does the tasks of a plan on the engine of a runner of Beam, which must be initialized, and commits the
 // run. The error is of the plan, of a task, of the engine, or one of pipeline.CommitStages.
 func Run(ctx context.Context, runner string, p Place) (run *stage.Run, err error) {
-	if p.Dir, err = os.Getwd(); err != nil {
-		return nil, err
-	}
 	p.Out = filepath.Clean(p.Out)
 	job, err := p.open()
 	if err != nil {
+		return nil, err
+	}
+	if p, err = p.anywhere(job.Relative()); err != nil {
 		return nil, err
 	}
 	d := driver{runner, p, job}

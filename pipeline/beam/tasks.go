@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 
 	"github.com/apache/beam/sdks/v2/go/pkg/beam/register"
@@ -28,11 +29,27 @@ const failed = "a worker failed: "
 
 // worker opens the plan in a worker.
 func (p *Place) worker() (*stage.Job, error) {
-	job, err := p.open()
+	var job *stage.Job
+	err := p.enter()
+	if err == nil {
+		job, err = p.open()
+	}
 	if err != nil {
 		err = fmt.Errorf("%s%w", failed, err)
 	}
 	return job, err
+}
+
+// enter goes to the working directory of the driver, unless the worker is in it.
+func (p *Place) enter() error {
+	now, err := os.Getwd()
+	if p.Dir == "" || err == nil && now == p.Dir {
+		return nil
+	}
+	if err := os.Chdir(p.Dir); err != nil {
+		return fmt.Errorf("the names of the plan are relative to a directory that the worker does not have: %w", err)
+	}
+	return nil
 }
 
 // finish reports the end of a task, or tells what failed.

@@ -17,6 +17,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/linkforge/bulk/pipeline/manifest"
 	"github.com/zeebo/xxh3"
 )
 
@@ -235,6 +236,13 @@ func (j *Job) ReduceFrom(ctx context.Context, n int, next func() ([]byte, error)
 // ApplyTo does Apply, and returns the name of the report.
 func (j *Job) ApplyTo(ctx context.Context, n int) (reported string, err error) {
 	return j.apply(ctx, n)
+}
+
+// Relative reports whether inputs or exports have names that are meant in the working directory, in which
+// then all tasks must be done.
+func (j *Job) Relative() bool {
+	return slices.ContainsFunc(j.run.Inputs, func(in manifest.Input) bool { return !filepath.IsAbs(string(in.Name)) }) ||
+		slices.ContainsFunc(j.plan.Links, func(l Links) bool { return !filepath.IsAbs(l.Name) })
 }
 
 // Amended returns the shards that Settle has amended, in order: those are the tasks of Apply.

@@ -173,6 +173,21 @@ func TestEngineCounts(t *testing.T) {
 	}
 }
 
+// A plan knows whether its names are meant in the working directory.
+func TestRelative(t *testing.T) {
+	s := small(t)
+	if s.open(t).Relative() {
+		t.Error("all names are absolute")
+	}
+	t.Chdir(filepath.Dir(s.cfg.Inputs[0]))
+	s.cfg.Inputs, s.cfg.Out = []string{"in.csv"}, "relative"
+	_, err := pipeline.PlanStages(t.Context(), s.cfg, nil, s.rows)
+	must(t, err)
+	if !s.open(t).Relative() {
+		t.Error("in.csv is a relative name")
+	}
+}
+
 // What an engine loses or spoils is noticed.
 func TestEngineFaults(t *testing.T) {
 	s := small(t)

@@ -22,6 +22,8 @@
 // a task takes any attempt that has a report and all its files; their content is a function of the plan and
 // the inputs, so that it makes no difference which. What has no report is litter, and so is every part
 // that manifest.json does not list: that is written last of all.
+//
+// An engine can do the tasks, and the exchange between them: see Emit.
 package stage
 
 import (

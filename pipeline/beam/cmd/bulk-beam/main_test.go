@@ -234,6 +234,19 @@ func TestProcesses(t *testing.T) {
 	}))
 }
 
+// Names of the plan are meant in the working directory, also of workers that have another one.
+func TestRelativeNames(t *testing.T) {
+	s := makeSet(t, 2, 400)
+	dir := filepath.Dir(s.cfg.Out)
+	t.Chdir(dir)
+	s.cfg.Inputs, s.cfg.Out = []string{"in-000.csv", "in-001.csv"}, "out"
+	job := s.plan(t, 100)
+	if code, out, errs := bulkBeamOn(t, "PROCESS", "--out", "out", "--tmp", "."); code != exitRejected {
+		t.Fatalf("exit code %d\n%s\n%s", code, out, errs)
+	}
+	s.compare(t, job)
+}
+
 // A worker that fails says why, and nothing is published.
 func TestWorkerFails(t *testing.T) {
 	for _, env := range []string{"LOOPBACK", "PROCESS"} {
