@@ -420,7 +420,7 @@ func (s *set) export(t rapid.TB, store sink.Store, workspace, name string) {
 		return
 	}
 	if strings.HasSuffix(name, ".parquet") {
-		inGroups(t, name)
+		inGroups(t, name, max(10, int(told.Rows/5)))
 	}
 	d, err := os.Create(manifest.LinksNameOf(name))
 	must(t, err)
@@ -428,15 +428,15 @@ func (s *set) export(t rapid.TB, store sink.Store, workspace, name string) {
 	s.links = append(s.links, name)
 }
 
-// inGroups writes a Parquet file again, in row groups of ten rows.
-func inGroups(t rapid.TB, name string) {
+// inGroups writes a Parquet file again, in row groups of so many rows.
+func inGroups(t rapid.TB, name string, size int) {
 	t.Helper()
 	data := read(t, name)
 	from, err := parquet.OpenFile(bytes.NewReader(data), int64(len(data)))
 	must(t, err)
 	var b bytes.Buffer
 	w := parquet.NewWriter(&b, from.Schema())
-	rows := make([]parquet.Row, 10)
+	rows := make([]parquet.Row, size)
 	for _, group := range from.RowGroups() {
 		r := group.Rows()
 		for n := 1; n > 0; {
