@@ -31,6 +31,9 @@ func PlanStages(ctx context.Context, cfg Config, links []string, rows int64) (*s
 		return nil, err
 	}
 	cfg.Out = filepath.Clean(cfg.Out)
+	if !stage.IsPlain(cfg.Out) {
+		return nil, &UsageError{fmt.Errorf("output directory %q: the commands of the tasks have its name: give one of letters, digits, / . _ and -", cfg.Out)}
+	}
 	if _, err := os.Stat(filepath.Join(cfg.Out, manifest.StageDir)); err == nil {
 		return nil, fmt.Errorf("output directory %s: it %w", cfg.Out, errPlanned)
 	}

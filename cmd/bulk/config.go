@@ -108,11 +108,16 @@ func settable(cmd *cobra.Command, f *pflag.Flag) bool {
 	switch f.Name {
 	case "help", "version":
 		return false
+	}
+	if f.Hidden {
+		return false
+	}
+	switch f.Name {
 	case "db", "schema", "table", "retry-for":
 		asked := cmd.Flag("db").Changed || cmd.Name() != "verify" && cmd.Name() != "explain"
 		return asked && !(cmd.Name() == "init" && f.Name == "db" && cmd.Flag("print").Changed)
 	}
-	return !f.Hidden
+	return true
 }
 
 // settle gives the flags of a command that are not on the command line the values of

@@ -55,6 +55,7 @@ func (j *Job) apply(ctx context.Context, n int) (reported string, err error) {
 		return "", err
 	}
 	a := j.begin("apply", n)
+	defer func() { a.ended(err) }()
 	told := applied{Reasons: map[string]int64{}}
 	c, name, err := a.create(".collisions")
 	if err != nil {

@@ -2,6 +2,7 @@ package stage_test
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -9,6 +10,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/linkforge/bulk/pipeline/manifest"
 	"github.com/linkforge/bulk/pipeline/stage"
 	"pgregory.net/rapid"
 )
@@ -44,10 +46,17 @@ func TestAttempts(t *testing.T) {
 				late = late[1:]
 			}
 		})
+		run, err := s.open(t).Commit(context.Background())
+		if err != nil && !errors.Is(err, stage.ErrNoRows) {
+			t.Fatal(err)
+		}
 		for _, task := range late {
 			task()
 		}
 		s.commitAndCompare(t)
+		if _, sum, err := manifest.ReadDir(s.cfg.Out); err == nil && sum != run.Digest {
+			t.Error("late attempts have changed the manifest")
+		}
 	})
 }
 
@@ -55,10 +64,16 @@ func TestAttempts(t *testing.T) {
 func spoil(t rapid.TB, out string, rnd *rand.Rand) {
 	reports, err := filepath.Glob(filepath.Join(out, "stage", "*", "*-a-*.json"))
 	must(t, err)
-	if rnd.IntN(2) == 0 {
-		for _, report := range reports {
+	how := rnd.IntN(3)
+	for _, report := range reports {
+		switch how {
+		case 0:
 			must(t, os.Remove(report))
+		case 1:
+			must(t, os.Truncate(report, 3))
 		}
+	}
+	if how < 2 {
 		return
 	}
 	for _, pattern := range []string{"stage/*/*-a-*", "stage/settle/a-*", "mapping/*-a-*.csv"} {
@@ -95,6 +110,37 @@ func TestMissing(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), "there is no task") {
 			t.Error(err)
 		}
+	}
+}
+
+// A file that was damaged later is named, and after it is gone the task can be done again.
+func TestDamaged(t *testing.T) {
+	s := small(t)
+	ctx := context.Background()
+	must(t, s.open(t).Map(ctx, 0))
+	files, err := filepath.Glob(filepath.Join(s.cfg.Out, "stage/map/*.rows"))
+	must(t, err)
+	data := read(t, files[0])
+	data[20]++
+	must(t, os.WriteFile(files[0], data, 0o666))
+	must(t, s.open(t).Map(ctx, 0))
+	if err := s.open(t).Reduce(ctx, 0); err == nil || !strings.Contains(err.Error(), files[0]+": it is damaged") || !strings.Contains(err.Error(), "remove it") {
+		t.Error(err)
+	}
+	must(t, os.Remove(files[0]))
+	must(t, s.open(t).Reduce(ctx, 0))
+}
+
+// A task that fails leaves no file.
+func TestFailedLeavesNothing(t *testing.T) {
+	s := small(t)
+	must(t, s.open(t).Map(t.Context(), 0))
+	must(t, os.WriteFile(filepath.Join(s.cfg.Out, "mapping"), nil, 0o666)) // which is to be a directory
+	if err := s.open(t).Reduce(t.Context(), 0); err == nil {
+		t.Error("a file cannot be created, and reduce does not fail")
+	}
+	if files, _ := filepath.Glob(filepath.Join(s.cfg.Out, "stage/reduce/*")); len(files) > 0 {
+		t.Error("reduce leaves", files)
 	}
 }
 

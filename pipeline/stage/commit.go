@@ -259,7 +259,7 @@ func (j *Job) copyBody(to io.Writer, f File) error {
 		_, err = io.Copy(to, r)
 	}
 	if err != nil {
-		err = fmt.Errorf("%s: %w", f.Name, err)
+		err = j.unusable(f, err)
 	}
 	return err
 }

@@ -147,10 +147,7 @@ func (j *Job) kept(shard int, take func(of byte, stretch []byte) error) error {
 	}
 	defer f.Close()
 	err = readFrames(bufio.NewReaderSize(f, 256<<10), func(chunk []byte) error { return take(chunk[0], chunk[1:]) })
-	if err != nil {
-		err = fmt.Errorf("%s: %w", kept.Name, err)
-	}
-	return err
+	return j.unusable(kept, err)
 }
 
 var errNoEngine = errors.New("an engine had the rows of this plan: let it do the tasks of reduce, too, or begin anew with bulk stage plan")
@@ -208,6 +205,7 @@ func (j *Job) ReduceFrom(ctx context.Context, n int, next func() ([]byte, error)
 		return "", err
 	}
 	a := j.begin("reduce", n)
+	defer func() { a.ended(err) }()
 	f, name, err := a.create(".chunks")
 	if err != nil {
 		return "", err

@@ -117,11 +117,7 @@ func readStretch(data []byte, workspace func(name []byte), visit func(key uint64
 
 // stretch reads the stretch of a shard in an exchange file.
 func (j *Job) stretch(f File, shard int) (data []byte, err error) {
-	defer func() {
-		if err != nil {
-			err = fmt.Errorf("%s: %w", f.Name, err)
-		}
-	}()
+	defer func() { err = j.unusable(f, err) }()
 	h, err := os.Open(j.path(f.Name))
 	if err != nil {
 		return nil, err
@@ -133,14 +129,14 @@ func (j *Job) stretch(f File, shard int) (data []byte, err error) {
 	}
 	offset, size := binary.LittleEndian.Uint64(entry[:]), binary.LittleEndian.Uint64(entry[8:])
 	if offset+size < offset || offset+size > uint64(f.Size) {
-		return nil, fmt.Errorf("it is damaged: %w", io.ErrUnexpectedEOF)
+		return nil, errDamaged
 	}
 	data = make([]byte, size)
 	if _, err := io.ReadFull(io.NewSectionReader(h, int64(offset), int64(size)), data); err != nil {
 		return nil, err
 	}
 	if xxh3.Hash(data) != binary.LittleEndian.Uint64(entry[16:]) {
-		return nil, fmt.Errorf("it is damaged: shard %d has another digest than was written", shard)
+		return nil, fmt.Errorf("%w: shard %d has another digest than was written", errDamaged, shard)
 	}
 	return data, nil
 }

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"hash"
+	"io"
 	"io/fs"
 	"maps"
 	"os"
@@ -60,9 +61,21 @@ type attempt struct {
 	stage string
 	n     int
 	name  string
+	files []string // that it has created
 }
 
-func (j *Job) begin(stage string, n int) *attempt { return &attempt{j, stage, n, j.attempt()} }
+func (j *Job) begin(stage string, n int) *attempt {
+	return &attempt{j: j, stage: stage, n: n, name: j.attempt()}
+}
+
+// ended removes the files of an attempt that failed.
+func (a *attempt) ended(err error) {
+	if err != nil {
+		for _, name := range a.files {
+			_ = os.Remove(a.j.path(name)) // what stays is litter
+		}
+	}
+}
 
 // path returns a path in the output directory, with slashes.
 func (a *attempt) path(dir, ext string) string {
@@ -74,8 +87,13 @@ func (a *attempt) create(ext string) (*file, string, error) { return a.createIn(
 
 func (a *attempt) createIn(dir, ext string) (*file, string, error) {
 	name := a.path(dir, ext)
-	f, err := create(a.j.path(name))
+	f, err := a.createAs(name)
 	return f, name, err
+}
+
+func (a *attempt) createAs(name string) (*file, error) {
+	a.files = append(a.files, name)
+	return create(a.j.path(name))
 }
 
 // report tells that the attempt is finished, and what it did. It returns the name of the report.
@@ -91,7 +109,12 @@ func (j *Job) path(name string) string { return filepath.Join(j.out, filepath.Fr
 
 // written closes a file that was written.
 func (f *file) written(name string, err error) (File, error) {
-	return f.so(name), errors.Join(err, f.close())
+	if err != nil {
+		_ = f.f.Close()
+		return f.so(name), err
+	}
+	err = f.close()
+	return f.so(name), err
 }
 
 // named returns those of the files that there are.
@@ -120,29 +143,36 @@ type reported interface {
 	digest() string // of the content: the same for all attempts of a task
 }
 
-// accepted returns, for each task of a stage, what a finished attempt told: of these tasks all must have
-// one. If an engine said which attempts count (AcceptList), it is one of these; but what all tell is the same.
+// accepted returns, for each task of a stage, what the first finished attempt told: of these tasks all must
+// have one. Later ones change nothing, not even the names of files. If an engine said which attempts count (AcceptList), it is one of these; but what all tell is the same.
 func accepted[T reported](j *Job, stage string, tasks []int) (map[int]T, error) {
 	entries, err := os.ReadDir(j.path(work + "/" + stage))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
-	attempts := map[int][]string{}
+	attempts := map[int][]fs.FileInfo{}
 	for _, entry := range entries { // in the order of their names
 		number, _, _ := strings.Cut(entry.Name(), "-")
 		if n, err := strconv.Atoi(number); err == nil && strings.HasSuffix(entry.Name(), reportExt) {
-			attempts[n] = append(attempts[n], entry.Name())
-		}
-	}
-	first, found := map[int]T{}, map[int]T{}
-	var missing []int
-	for _, n := range tasks {
-		for _, name := range attempts[n] {
-			told, err := readReport[T](j, work+"/"+stage+"/"+name)
+			info, err := entry.Info()
 			if err != nil {
 				return nil, err
 			}
-			if !j.complete(told.files()) {
+			attempts[n] = append(attempts[n], info)
+		}
+	}
+	byTime := func(a, b fs.FileInfo) int { return a.ModTime().Compare(b.ModTime()) }
+	first, found := map[int]T{}, map[int]T{}
+	var missing []int
+	for _, n := range tasks {
+		slices.SortStableFunc(attempts[n], byTime)
+		for _, info := range attempts[n] {
+			name := info.Name()
+			told, err := readReport[T](j, work+"/"+stage+"/"+name)
+			if err != nil && !errors.Is(err, errDamaged) {
+				return nil, err
+			}
+			if err != nil || !j.complete(told.files()) {
 				continue
 			}
 			if before, ok := first[n]; !ok {
@@ -179,13 +209,18 @@ func errMissing(stage string, tasks []int) error {
 
 func readReport[T any](j *Job, name string) (told T, err error) {
 	data, err := os.ReadFile(j.path(name))
-	if err == nil {
-		err = json.Unmarshal(data, &told)
-	}
-	if err != nil {
-		err = fmt.Errorf("%s: %w", name, err)
+	if err == nil && json.Unmarshal(data, &told) != nil {
+		err = fmt.Errorf("%s: %w", j.path(name), errDamaged)
 	}
 	return told, err
+}
+
+// unusable says what to do about a file of an attempt that does not have what was written.
+func (j *Job) unusable(f File, err error) error {
+	if errors.Is(err, errDamaged) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		err = fmt.Errorf("%s: %w; remove it, and do the task again that wrote it", j.path(f.Name), err)
+	}
+	return err
 }
 
 // complete reports whether all files are as long as they were written.

@@ -233,6 +233,7 @@ func (j *Job) mapLinks(ctx context.Context, n int, emit Emit) (reported string, 
 		return "", err
 	}
 	a := j.begin("map", len(j.run.Inputs)+n)
+	defer func() { a.ended(err) }()
 	x, err := a.exchange(".links", ofLinks, emit)
 	if err != nil {
 		return "", err

@@ -56,6 +56,7 @@ func (j *Job) MapTo(ctx context.Context, n int, emit Emit) (reported string, err
 		return "", fmt.Errorf("Config.BaseURL %s: %w", j.terms.BaseURL, err)
 	}
 	a, told := j.begin("map", n), mapped{Reasons: rows.Reasons, Rewritten: rows.Rewritten}
+	defer func() { a.ended(err) }()
 	x, err := a.exchange(".rows", ofRows, emit)
 	if err != nil {
 		return "", err
@@ -146,14 +147,14 @@ func (j *Job) loadRejects(f File, to *extsort.Writer) error {
 		if _, err := io.ReadFull(r, key[:]); err == io.EOF {
 			return to.Err()
 		} else if err != nil {
-			return fmt.Errorf("%s: %w", f.Name, err)
+			return j.unusable(f, err)
 		}
 		length, err := binary.ReadUvarint(r)
 		if err == nil {
 			_, err = io.ReadFull(r, to.Reserve(0, binary.LittleEndian.Uint64(key[:]), int(length)))
 		}
 		if err != nil {
-			return fmt.Errorf("%s: %w", f.Name, err)
+			return j.unusable(f, err)
 		}
 	}
 }

@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
 	"strings"
 
@@ -15,7 +17,7 @@ import (
 // Make plans a run, before it has begun, as the manifest describes it: it samples the inputs, and writes
 // the plan and the tasks of Map and Reduce into the output directory, which it makes. A shard has about so
 // many rows.
-func Make(ctx context.Context, out string, run *manifest.Manifest, reading Reading, links []Links, rows int64, opts Options) (*Job, error) {
+func Make(ctx context.Context, out string, run *manifest.Manifest, reading Reading, links []Links, rows int64, opts Options) (j *Job, err error) {
 	var buf bytes.Buffer
 	if err := manifest.Write(&buf, run); err != nil {
 		return nil, err
@@ -24,13 +26,18 @@ func Make(ctx context.Context, out string, run *manifest.Manifest, reading Readi
 	if err != nil {
 		return nil, err
 	}
-	j := &Job{out: out, opts: opts, run: told, plan: Plan{Run: json.RawMessage(buf.Bytes()), Reading: reading, Links: links}}
+	j = &Job{out: out, opts: opts, run: told, plan: Plan{Run: json.RawMessage(buf.Bytes()), Reading: reading, Links: links}}
 	if err := j.prepare(); err != nil {
 		return nil, err
 	}
 	if j.plan.Borders, err = j.sample(ctx, rows); err != nil {
 		return nil, err
 	}
+	defer func() {
+		if err != nil { // it is planned again
+			err = errors.Join(err, os.RemoveAll(j.path(work)))
+		}
+	}()
 	for stage, tasks := range map[string]int{"map": j.Inputs(), "reduce": j.Shards()} {
 		var lines []string
 		for n := range tasks {
@@ -45,7 +52,7 @@ func Make(ctx context.Context, out string, run *manifest.Manifest, reading Readi
 
 // task returns the command of a task.
 func (j *Job) task(stage string, n int) string {
-	return fmt.Sprintf("bulk stage %s %s %d", stage, shellText(j.out), n)
+	return fmt.Sprintf("bulk stage %s %s %d", stage, j.out, n)
 }
 
 // writeTasks writes the commands of a stage, a line each.
@@ -63,10 +70,8 @@ func (j *Job) writeTasks(stage string, lines []string) error {
 // TasksOf returns the path of the file with the tasks of a stage: map, reduce or apply.
 func (j *Job) TasksOf(stage string) string { return filepath.Join(j.out, work, stage+".tasks") }
 
-// shellText returns a text as a shell reads it.
-func shellText(text string) string {
-	if text != "" && strings.Trim(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._/-+=:@%") == "" {
-		return text
-	}
-	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
+// IsPlain reports whether a name is one word for a shell and for xargs, and no flag, as that of an output
+// directory must be: it is in the commands of tasks.
+func IsPlain(name string) bool {
+	return name != "" && name[0] != '-' && strings.Trim(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._/-+=:@%") == ""
 }

@@ -186,7 +186,9 @@ func (j *Job) Reduce(ctx context.Context, n int) error {
 	if err := checkTask("reduce", n, j.Shards()); err != nil {
 		return err
 	}
-	_, err := j.reduce(ctx, j.begin("reduce", n), j.files(n), &reduced{})
+	a := j.begin("reduce", n)
+	_, err := j.reduce(ctx, a, j.files(n), &reduced{})
+	a.ended(err)
 	return err
 }
 

@@ -110,10 +110,13 @@ func (j *Job) sampleInput(ctx context.Context, n int, most int64) (list []Border
 			return float64(rows.List[n].Extent()) / float64(max(rows.RowsRead(), 1))
 		}
 	default:
-		if path, of, err = j.excerpt(m, size, most); err != nil {
+		path, of, err = j.excerpt(m, size, most)
+		if path != "" {
+			defer func() { err = errors.Join(err, os.Remove(path)) }()
+		}
+		if err != nil {
 			return nil, all, err
 		}
-		defer func() { err = errors.Join(err, os.Remove(path)) }()
 		opts = excerptOptions(opts, m)
 		times = func(*intake.Rows) float64 { return of.share(size) }
 	}

@@ -79,7 +79,10 @@ func (j *Job) Settle(ctx context.Context) error {
 	if err := s.decide(ctx); err != nil {
 		return err
 	}
-	return s.write(j.begin("settle", 0))
+	a := j.begin("settle", 0)
+	err = s.write(a)
+	a.ended(err)
+	return err
 }
 
 // settling is the state of Settle.
@@ -302,7 +305,7 @@ func (s *settling) write(a *attempt) error {
 			continue
 		}
 		name := fmt.Sprintf("%s/settle/%s-%05d.amendment", work, a.name, n)
-		f, err := create(s.j.path(name))
+		f, err := a.createAs(name)
 		if err != nil {
 			return err
 		}
