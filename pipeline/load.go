@@ -34,6 +34,7 @@ type LoadResult struct {
 	Manifest       *manifest.Manifest // of the mapping; nil: it could not be read
 	ManifestSHA256 string             // hexadecimal
 	RunID          int32              // 0: nothing was to be stored
+	NewStore       bool               // the store had nothing, or was not there
 	Resumed        bool               // another process began the load
 	Repeated       bool               // the load was finished before: nothing was done
 	Workspaces     []string           // of the rows, in byte order; nil until they are read
@@ -61,7 +62,6 @@ type loading struct {
 	meter     meter
 	mapping   *load.Mapping
 	asked     bool      // adopt has seen the runs of the store once
-	before    *sink.Run // the load, if it is finished
 	committed *sink.Run // once all is stored: the run that the store is to be told to be finished
 	result    LoadResult
 }
@@ -69,7 +69,7 @@ type loading struct {
 // do reads the mapping and stores it.
 func (l *loading) do(ctx context.Context) (err error) {
 	l.mapping, err = load.Open(l.dir)
-	if errors.Is(err, load.ErrNoParts) {
+	if errors.Is(err, load.ErrNoParts) || errors.Is(err, load.ErrNotCommitted) {
 		err = &UsageError{err}
 	}
 	if err != nil {
@@ -84,6 +84,10 @@ func (l *loading) do(ctx context.Context) (err error) {
 	}
 	l.result.Workspaces = l.mapping.Workspaces
 	status.Read.Store(m.Counts.Created + m.Counts.Existing + m.Counts.Duplicate)
+	_, missing := l.cfg.Store.Runs(ctx) // any other error comes again
+	if l.result.NewStore = errors.Is(missing, sink.ErrMissing); l.result.NewStore && m.Counts.Existing > 0 {
+		return &UsageError{fmt.Errorf("there is no such store, and %s says that it has %d links", l.dir, m.Counts.Existing)}
+	}
 	return retry(ctx, &l.cfg, &l.meter, l.attempt)
 }
 
@@ -98,17 +102,19 @@ func (l *loading) attempt(ctx context.Context) (err error) {
 	if l.committed != nil {
 		return session.Finish(ctx, *l.committed)
 	}
-	set, err := l.settings(ctx, session)
+	entry, last, err := l.adopt(ctx, session)
 	if err != nil {
 		return err
 	}
-	entry, err := l.adopt(ctx, session)
-	if err != nil {
-		return err
+	var set workspaceSettings
+	if last.State != sink.Finished {
+		if set, err = l.settings(ctx, session, entry.ID != 0); err != nil {
+			return err
+		}
 	}
-	own := entry.ID
-	if l.before != nil {
-		own = l.before.ID
+	own := last.ID
+	if last.State == sink.Abandoned {
+		own = 0
 	}
 	l.cfg.Status.enter(StageSettle)
 	l.cfg.Status.Settled.Store(0)
@@ -120,16 +126,18 @@ func (l *loading) attempt(ctx context.Context) (err error) {
 		l.result.NewWorkspaces = checked.Fresh
 	}
 	if checked.Conflicts > 0 {
-		return &LoadConflictError{Dir: l.dir, Conflicts: checked.Conflicts, First: checked.First, Links: l.mapping.Manifest.Counts.Created + l.mapping.Manifest.Counts.Existing, Run: entry.ID}
+		c := l.mapping.Manifest.Counts
+		return &LoadConflictError{Dir: l.dir, Conflicts: checked.Conflicts, First: checked.First, Links: c.Created + c.Existing, Run: last, Stored: checked.There}
 	}
-	if l.before != nil {
-		return l.repeat(checked)
+	if last.State == sink.Finished {
+		return l.repeat(last.ID, checked)
 	}
 	return l.store(ctx, session, entry, set, checked)
 }
 
-// settings are what the workspaces are told before their first link.
-func (l *loading) settings(ctx context.Context, session sink.Session) (set workspaceSettings, err error) {
+// settings are what the workspaces are told before their first link. A load that has begun goes on even
+// if links were deleted since.
+func (l *loading) settings(ctx context.Context, session sink.Session, begun bool) (set workspaceSettings, err error) {
 	names := l.mapping.Workspaces
 	set.scheme, set.profile = schemeOf(l.mapping.Manifest), l.mapping.Terms.URLs.Name()
 	if len(names) == 0 {
@@ -140,7 +148,7 @@ func (l *loading) settings(ctx context.Context, session sink.Session) (set works
 		return set, err
 	}
 	for _, w := range names {
-		if ruled[w] {
+		if ruled[w] && !begun {
 			return set, &UsageError{fmt.Errorf("workspace %q has links with link rules, or that were deleted, which a run in stages knows nothing of", w)}
 		}
 	}
@@ -161,8 +169,8 @@ func schemeOf(m *manifest.Manifest) sink.Scheme {
 }
 
 // adopt returns the run that the load is to the store: an unfinished load of the same manifest, or a new
-// run. It notes a finished one.
-func (l *loading) adopt(ctx context.Context, session sink.Session) (sink.Run, error) {
+// run. Last is the last load of this manifest, which was not undone; without an id there is none.
+func (l *loading) adopt(ctx context.Context, session sink.Session) (entry, last sink.Run, err error) {
 	out, err := fsys.Abs(l.dir)
 	if err != nil {
 		out = l.dir
@@ -172,47 +180,38 @@ func (l *loading) adopt(ctx context.Context, session sink.Session) (sink.Run, er
 	for i := range m.Inputs {
 		inputs[i] = string(m.Inputs[i].Name)
 	}
-	entry := sink.Run{Fingerprint: "load " + l.mapping.SHA256, AsOf: m.AsOf, Started: l.meter.started, Out: out, Inputs: few(inputs), Workspaces: few(l.mapping.Workspaces)}
+	entry = sink.Run{Fingerprint: "load " + l.mapping.SHA256, AsOf: m.AsOf, Started: l.meter.started, Out: out, Inputs: few(inputs), Workspaces: few(l.mapping.Workspaces)}
 	runs, err := l.cfg.Store.Runs(ctx)
 	if err != nil {
-		return entry, err
+		return entry, last, err
 	}
-	unfinished, err := session.Unfinished(ctx)
-	if err != nil {
-		return entry, err
-	}
-	l.before = nil
-	for i := range runs {
-		if r := &runs[i]; r.Fingerprint == entry.Fingerprint && r.State != sink.Abandoned {
-			l.before = r
+	var others []int32
+	for _, r := range runs { // the oldest first
+		switch {
+		case r.Fingerprint == entry.Fingerprint && r.State != sink.Undone:
+			last = r
+		case r.State.Unfinished():
+			others = append(others, r.ID)
 		}
-	}
-	if l.before != nil && l.before.State != sink.Finished {
-		l.before = nil
 	}
 	first := !l.asked // later this very load may be one of them
 	l.asked = true
-	var others []int32
-	for _, u := range unfinished {
-		if u.Fingerprint != entry.Fingerprint {
-			others = append(others, u.ID)
-			continue
-		}
+	if last.State.Unfinished() {
 		l.result.Resumed = l.result.Resumed || first
-		entry, l.before = u, nil
+		entry = last
 		entry.Finished = time.Time{} // one that was undone in part finishes anew
 	}
 	if first && len(others) > 0 {
 		err = warnOfUnfinished(ctx, &l.cfg, others)
 	}
-	return entry, err
+	return entry, last, err
 }
 
 // repeat ends a load that was finished before.
-func (l *loading) repeat(c *load.Check) error {
-	l.result.RunID = l.before.ID
+func (l *loading) repeat(run int32, c *load.Check) error {
+	l.result.RunID = run
 	if gone := l.mapping.Manifest.Counts.Created - c.There; gone > 0 {
-		return fmt.Errorf("run %d has loaded %s, and %d of its links are no longer in the store: undo the run, and load again", l.before.ID, l.dir, gone)
+		return fmt.Errorf("run %d has loaded %s, and %d of its links are no longer in the store: undo the run, and load again", run, l.dir, gone)
 	}
 	l.result.Repeated = true
 	return nil
@@ -251,13 +250,20 @@ type LoadConflictError struct {
 	Conflicts int64 // links
 	Links     int64 // of the mapping
 	First     []load.Conflict
-	Run       int32 // that has begun to store links, and is unfinished; 0: nothing was stored
+	Run       sink.Run // the last load of the mapping; without an id there is none
+	Stored    int64    // links that it has stored, unless it was abandoned
 }
 
 func (e *LoadConflictError) Error() string {
 	text := fmt.Sprintf("the store is not as %s says, for %d of its %d links: ", e.Dir, e.Conflicts, e.Links)
-	if e.Run == 0 {
+	switch id, state := e.Run.ID, e.Run.State; {
+	case id == 0:
 		return text + "nothing was stored"
+	case state == sink.Finished:
+		return text + fmt.Sprintf("run %d has loaded it, and these were changed since", id)
+	case state == sink.Abandoned:
+		return text + fmt.Sprintf("nothing was stored. Run %d, which was abandoned, has begun to load it: an undo takes that back", id)
+	default:
+		return text + fmt.Sprintf("run %d is not finished, and has stored %d links. Once the store and %s agree, the same command resumes it; an undo takes it back", id, e.Stored, e.Dir)
 	}
-	return text + fmt.Sprintf("run %d has stored links and is not finished. Once they agree, the same command resumes it; an undo takes it back", e.Run)
 }

@@ -127,7 +127,11 @@ func (c *Config) staged() error {
 func stagedInputs(inputs *intake.Inputs) error {
 	var problems []error
 	for _, in := range inputs.List {
-		if in.Name == "-" || !slices.Contains([]string{"csv", "text", "parquet", "arrow"}, in.Format) {
+		if in.Name == "-" {
+			problems = append(problems, errors.New("standard input cannot be read in stages: give files"))
+			continue
+		}
+		if !slices.Contains([]string{"csv", "text", "parquet", "arrow"}, in.Format) {
 			problems = append(problems, fmt.Errorf("input %s is %s, which cannot be read in stages: give files of CSV, text, Parquet or Arrow", in.Name, in.Format))
 		}
 	}

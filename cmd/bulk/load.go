@@ -12,7 +12,6 @@ import (
 
 	"github.com/linkforge/bulk/pipeline"
 	"github.com/linkforge/bulk/pipeline/account"
-	"github.com/linkforge/bulk/sink"
 	"github.com/spf13/cobra"
 )
 
@@ -28,21 +27,23 @@ func loadCommand(ui *ui) *cobra.Command {
 		Use:   "load DIR",
 		Short: "Store the links of a mapping in parts",
 		Long: `DIR is the output directory of bulk stage commit. Its links are stored as those
-of one run, as bulk run would store them.
+of one run, as bulk run would store them. A workspace whose links can end, or of
+which some were deleted, is refused: a run in tasks knows nothing of that.
 
 First the files are compared with their digests, and each link with the store:
 an existing link must be there with its code, and of a new one code and URL must
-be free. If a link is not so, nothing is stored, the exit code is 1, and stdout
-has the first ten of such links as CSV:
+be free. If a link is not so, nothing is stored and the exit code is 1. Stdout
+has the first ten of such links as CSV, and stderr says how many there are:
   code_taken  a new link: another URL has its code, which is found
   url_taken   a new link: its URL has a link, whose code is found
   link_gone   an existing link: its URL has none
   other_code  an existing link: its URL has the code that is found
-Then export the links again, and begin with a new plan.
+If so, export the links again, and begin with a new plan.
 
-If load is interrupted, or another program takes a code meanwhile, the run stays
-unfinished. The same command resumes it; bulk undo takes it back. A load that is
-finished is not done again.`,
+If load is interrupted, the run stays unfinished, and the same command resumes
+it. So it is if another program takes a code meanwhile: remove what is in the
+way, then resume it. bulk undo takes it back. A load that is finished is not
+done again.`,
 		Example: `  bulk load OUT --db postgres://localhost/links
   bulk verify OUT --db postgres://localhost/links`,
 		Args: usageArgs(cobra.ExactArgs(1), "give one DIR, the output directory of bulk stage commit"),
@@ -73,7 +74,6 @@ func load(ctx context.Context, ui *ui, o *loadOptions) (err error) {
 	}
 	defer func() { err = errors.Join(err, o.Store.Close()) }()
 	o.RetryFor = o.store.postgres.RetryFor
-	_, missing := o.Store.Runs(ctx) // any other error the load will meet
 	stop := ui.watch(o.Status)
 	r, err := pipeline.Load(ctx, o.LoadConfig)
 	stop()
@@ -85,7 +85,7 @@ func load(ctx context.Context, ui *ui, o *loadOptions) (err error) {
 	}
 	run := account.OfDirectory(o.Dir, r.Manifest, r.ManifestSHA256, nil)
 	run.ID, run.Store, run.Took, run.Stored = r.RunID, o.store.name(), time.Since(began), true
-	run.Resumed, run.Repeated, run.NewStore = r.Resumed, r.Repeated, errors.Is(missing, sink.ErrMissing)
+	run.Resumed, run.Repeated, run.NewStore = r.Resumed, r.Repeated, r.NewStore
 	run.Workspaces, run.NewWorkspaces = r.Workspaces, r.NewWorkspaces
 	run.Command = checkCommand(o.Dir, nil, o.store.name(), [][2]string{{"schema", o.store.postgres.Schema}, {"table", o.store.postgres.Table}})
 	ui.tellRun((&account.Load{Run: run}).Account(), false)

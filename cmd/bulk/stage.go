@@ -12,6 +12,7 @@ import (
 
 	"github.com/linkforge/bulk/pipeline"
 	"github.com/linkforge/bulk/pipeline/account"
+	"github.com/linkforge/bulk/pipeline/manifest"
 	"github.com/linkforge/bulk/pipeline/shorturl"
 	"github.com/linkforge/bulk/pipeline/stage"
 	"github.com/spf13/cobra"
@@ -55,18 +56,18 @@ once the run is committed.`,
 		{"map", "Read input N of a plan, or an export", (*stage.Job).Map},
 		{"reduce", "Write part N of the mapping", (*stage.Job).Reduce},
 	} {
-		cmd.AddCommand(taskCommand(ui, t.name, t.short, t.do))
+		cmd.AddCommand(taskCommand(ui, t.name, t.short, true, t.do))
 	}
 	settle := func(j *stage.Job, ctx context.Context, _ int) error {
 		half, err := parseMemory("", 0)
-		if err != nil {
-			return err
+		if err == nil {
+			debug.SetMemoryLimit(half)
+			err = j.Settle(ctx)
 		}
-		debug.SetMemoryLimit(half)
-		return j.Settle(ctx)
+		return err
 	}
-	cmd.AddCommand(onlyTask(ui, "settle", "Give codes to URLs that want the same one", settle),
-		taskCommand(ui, "apply", "Write part N of the mapping as it was settled", (*stage.Job).Apply), commitCommand(ui))
+	cmd.AddCommand(taskCommand(ui, "settle", "Give codes to URLs that want the same one", false, settle),
+		taskCommand(ui, "apply", "Write part N of the mapping as it was settled", true, (*stage.Job).Apply), commitCommand(ui))
 	return cmd
 }
 
@@ -191,17 +192,13 @@ func stageError(err error) error {
 	return err
 }
 
-// taskCommand returns the command of a stage of several tasks.
-func taskCommand(ui *ui, name, short string, do func(j *stage.Job, ctx context.Context, n int) error) *cobra.Command {
-	return someTask(ui, name+" OUT N", short, usageArgs(cobra.ExactArgs(2), name+" takes the directory OUT and the number of a task"), do)
-}
-
-// onlyTask returns the command of a stage of one task.
-func onlyTask(ui *ui, name, short string, do func(j *stage.Job, ctx context.Context, n int) error) *cobra.Command {
-	return someTask(ui, name+" OUT", short, usageArgs(cobra.ExactArgs(1), name+" takes the directory OUT"), do)
-}
-
-func someTask(ui *ui, use, short string, args cobra.PositionalArgs, do func(j *stage.Job, ctx context.Context, n int) error) *cobra.Command {
+// taskCommand returns the command of a stage of several tasks, whose arguments end with the number of a task,
+// or of a stage that is one.
+func taskCommand(ui *ui, name, short string, several bool, do func(j *stage.Job, ctx context.Context, n int) error) *cobra.Command {
+	use, args := name+" OUT", usageArgs(cobra.ExactArgs(1), name+" takes the directory OUT")
+	if several {
+		use, args = use+" N", usageArgs(cobra.ExactArgs(2), name+" takes the directory OUT and the number of a task")
+	}
 	var o taskOptions
 	cmd := &cobra.Command{Use: use, Short: short, Args: args, RunE: func(cmd *cobra.Command, args []string) error {
 		n := 0
@@ -223,18 +220,23 @@ func someTask(ui *ui, use, short string, args cobra.PositionalArgs, do func(j *s
 
 func commitCommand(ui *ui) *cobra.Command {
 	rejectsOK := false
-	cmd := onlyTask(ui, "commit", "Write rejects, collisions and the manifest", func(j *stage.Job, ctx context.Context, _ int) error {
+	cmd := taskCommand(ui, "commit", "Write rejects, collisions and the manifest", false, func(j *stage.Job, ctx context.Context, _ int) error {
 		run, err := pipeline.CommitStages(ctx, j)
 		if run == nil {
 			return err
 		}
 		a := account.OfDirectory(run.Out, run.Manifest, run.Digest, nil)
-		a.Rewritten = run.Rewritten
+		a.Rewritten, a.RejectsFile, a.Amend = run.Rewritten, filepath.Join(run.Out, manifest.RejectsName), amend(run.Refused)
+		if f := run.First; f != nil {
+			a.Rejected = map[string]account.Example{f.Reason: exampleOfReject(&pipeline.PreviewRow{Source: manifest.Text(f.Source), Row: f.Row, Detail: f.Detail})}
+		}
 		if err == nil && a.Counts.Rejected > 0 && !rejectsOK {
 			err = errRejected
 		}
 		if a.ExitCode = exitCode(err); run.Refused {
 			a.Refused = err.Error()
+		} else {
+			a.Command = shellCommand([]string{"verify", run.Out})
 		}
 		ui.tellRun(a.Account(), false)
 		return err

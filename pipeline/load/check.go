@@ -233,6 +233,9 @@ func (k *checker) judge(b *batch) {
 
 // example keeps the conflict if it is one of the first. The lock is held.
 func (k *checker) example(c Conflict) {
+	if n := len(k.made.First); n == Examples && k.made.First[n-1].position < c.position {
+		return
+	}
 	at, _ := slices.BinarySearchFunc(k.made.First, c, func(a, b Conflict) int { return cmp.Compare(a.position, b.position) })
 	k.made.First = slices.Insert(k.made.First, at, c)
 	k.made.First = k.made.First[:min(Examples, len(k.made.First))]

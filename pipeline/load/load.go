@@ -4,7 +4,7 @@
 //	Open ──► Read ──► Check ──► Links ──► sink.Session.Load
 //	manifest  digests  lookups
 //
-// The parts are read three times, in bounded memory: for their digests and workspaces, for the lookups,
+// The parts are read four times, in bounded memory: for their digests, for their workspaces, for the lookups,
 // and for the load.
 package load
 
@@ -13,7 +13,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"iter"
+	"os"
 	"path/filepath"
 	"slices"
 	"sync/atomic"
@@ -32,6 +34,9 @@ import (
 // ErrNoParts is the error of a directory whose manifest lists no mapping in parts.
 var ErrNoParts = errors.New("it has no mapping in parts, as bulk stage commit writes one")
 
+// ErrNotCommitted is the error of a directory with a plan of tasks only.
+var ErrNotCommitted = errors.New("its tasks are planned, and not committed")
+
 // A Mapping is a mapping in parts.
 type Mapping struct {
 	Manifest   *manifest.Manifest
@@ -44,9 +49,12 @@ type Mapping struct {
 	opts readback.Options
 }
 
-// Open opens the mapping in a directory. The error is that of manifest.ReadDir, or ErrNoParts.
+// Open opens the mapping in a directory. The error is that of manifest.ReadDir, ErrNoParts or ErrNotCommitted.
 func Open(dir string) (*Mapping, error) {
 	m, sum, err := manifest.ReadDir(dir)
+	if _, planned := os.Stat(filepath.Join(dir, manifest.StageDir)); planned == nil && errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%s: %w", dir, ErrNotCommitted)
+	}
 	if err != nil {
 		return nil, err
 	}

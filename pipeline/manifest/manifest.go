@@ -18,6 +18,7 @@ import (
 	"io"
 	"io/fs"
 	"maps"
+	"path"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -68,7 +69,9 @@ func (m *Manifest) Reports() (files Files, parts []string) {
 }
 
 // IsPart reports whether a file is a part of a mapping.
-func IsPart(name string) bool { return strings.HasPrefix(name, PartsDir+"/") }
+func IsPart(name string) bool {
+	return strings.HasPrefix(name, PartsDir+"/") && path.Dir(path.Clean(name)) == PartsDir
+}
 
 // IsReport reports whether a run may leave a report of this name.
 func IsReport(name string) bool {

@@ -45,7 +45,7 @@ func FindLinks(ctx context.Context, names []string, profile string, scheme sink.
 			case in[w.Workspace] != "":
 				why = fmt.Sprintf("the links of workspace %q are in %s, too", w.Workspace, in[w.Workspace])
 			case w.Rules:
-				why = fmt.Sprintf("links of workspace %q may end, which stages do not know", w.Workspace)
+				why = fmt.Sprintf("workspace %q has links with link rules, or that were deleted, which stages do not know", w.Workspace)
 			case w.Profile != profile:
 				why = fmt.Sprintf("workspace %q has links of profile %s, and the options are those of profile %s", w.Workspace, w.Profile, profile)
 			case theirs != scheme:

@@ -284,7 +284,7 @@ func TestLoadIsOvertaken(t *testing.T) {
 		return insert("demo", string(l.Code), other)
 	}})
 	conflict, ok := errors.AsType[*pipeline.LoadConflictError](err)
-	if !ok || conflict.Run != 1 || conflict.Conflicts != 1 || conflict.First[0].Found != other {
+	if !ok || conflict.Run.ID != 1 || conflict.Stored != 0 || conflict.Conflicts != 1 || conflict.First[0].Found != other {
 		t.Fatal("the load was overtaken:", err)
 	}
 	runs, err := store.Runs(t.Context())
