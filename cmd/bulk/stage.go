@@ -238,7 +238,7 @@ func commitCommand(ui *ui) *cobra.Command {
 		} else {
 			a.Command = shellCommand([]string{"verify", run.Out})
 		}
-		ui.tellRun(a.Account(), false)
+		ui.tellRun((&account.Commit{Run: a}).Account(), false)
 		return err
 	})
 	cmd.Flags().BoolVar(&rejectsOK, "rejects-ok", false, "exit with 0 instead of 3 if rows are rejected")

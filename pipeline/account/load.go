@@ -25,3 +25,29 @@ func (l *Load) Account() *Account {
 	a.add(l.end()...)
 	return a
 }
+
+// A Commit is a Run that was done in tasks, of which nothing is stored yet. It comes from OfDirectory.
+type Commit struct{ *Run }
+
+// Account returns the facts of the commit.
+func (c *Commit) Account() *Account {
+	a := &Account{Title: "run committed"}
+	done := Fact{Key: "committed", Value: true, Words: "committed {out}; bulk load stores its links"}
+	if c.Refused != "" {
+		a.Title = "run refused"
+		done = Fact{Key: "committed", Value: false, Words: "the run was refused; {out} has its rejects"}
+	}
+	a.add(done)
+	a.add(c.counts()...)
+	a.add(c.rejects()...)
+	a.add(blankRows(c.BlankRows)...)
+	a.add(c.urls()...)
+	for _, f := range c.files() {
+		if f.Key != "rows_per_second" { // which no single process knows
+			a.add(f)
+		}
+	}
+	a.add(Fact{Key: "manifest_sha256", Name: "manifest", Value: c.ManifestSHA256, Exact: true},
+		Fact{Key: "exit_code", Log: "-", Value: ID(c.ExitCode)}, Fact{Key: "command", Log: "-", Name: "next", Value: c.Command, Exact: true})
+	return a
+}
