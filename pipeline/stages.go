@@ -44,7 +44,7 @@ func PlanStages(ctx context.Context, cfg Config, links []string, rows int64) (*s
 	if err != nil {
 		return nil, err
 	}
-	there, err := findLinks(ctx, &cfg, links)
+	there, err := findLinks(ctx, &cfg, links, rows)
 	if err != nil {
 		return nil, err
 	}
@@ -58,11 +58,11 @@ func PlanStages(ctx context.Context, cfg Config, links []string, rows int64) (*s
 	if err := errors.Join(stagedInputs(inputs), inputs.Close()); err != nil {
 		return nil, err
 	}
-	return stage.Make(ctx, cfg.Out, m, stage.ReadingOf(&cfg.Source, cfg.AllowEmpty), there, rows, cfg.stageOptions())
+	return stage.Make(ctx, cfg.Out, m, stage.ReadingOf(&cfg.Source, cfg.AllowEmpty, inputs, rows), there, rows, cfg.stageOptions())
 }
 
 // findLinks finds the exports whose links count.
-func findLinks(ctx context.Context, cfg *Config, links []string) ([]stage.Links, error) {
+func findLinks(ctx context.Context, cfg *Config, links []string, rows int64) ([]stage.Links, error) {
 	if len(links) == 0 {
 		return nil, nil
 	}
@@ -70,7 +70,7 @@ func findLinks(ctx context.Context, cfg *Config, links []string) ([]stage.Links,
 	if err != nil {
 		return nil, err
 	}
-	list, err := stage.FindLinks(ctx, names, cfg.Profile.Name(), cfg.Scheme.Stored(cfg.CodeLength))
+	list, err := stage.FindLinks(ctx, names, cfg.Profile.Name(), cfg.Scheme.Stored(cfg.CodeLength), rows)
 	if err != nil {
 		err = &UsageError{err}
 	}

@@ -143,8 +143,8 @@ func plan(ctx context.Context, ui *ui, o *runOptions, links []string, rows int64
 	if need := job.SettleMemory(); need > float64(half) {
 		ui.log.Warn(fmt.Sprintf("so many URLs will want a code that another one wants that settle needs about %.0f GiB of memory: plan with a larger --code-length, or settle on such a machine", need/(1<<30)), "code_length", o.CodeLength)
 	}
-	ui.note(fmt.Sprintf("planned %s and %s: do the tasks of %s, then those of %s", count(int64(job.Inputs()), "input"), count(int64(job.Shards()), "shard"), job.TasksOf("map"), job.TasksOf("reduce")),
-		"planned", "inputs", job.Inputs(), "shards", job.Shards(), "map", job.TasksOf("map"), "reduce", job.TasksOf("reduce"))
+	ui.note(fmt.Sprintf("planned %s of map and %s: do the tasks of %s, then those of %s", count(int64(job.Inputs()), "task"), count(int64(job.Shards()), "shard"), job.TasksOf("map"), job.TasksOf("reduce")),
+		"planned", "map_tasks", job.Inputs(), "shards", job.Shards(), "map", job.TasksOf("map"), "reduce", job.TasksOf("reduce"))
 	return nil
 }
 

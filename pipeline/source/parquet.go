@@ -27,7 +27,10 @@ func (in *Input) openParquet() error {
 	for i, leaf := range leaves {
 		names[i] = strings.Join(leaf.Path(), ".")
 	}
-	in.Skipped, in.groups = skipped, len(f.RowGroups())
+	in.Skipped = skipped
+	for _, group := range f.RowGroups() {
+		in.groups = append(in.groups, group.NumRows())
+	}
 	return in.setColumns(names)
 }
 
@@ -72,11 +75,11 @@ func (in *Input) readParquet(r *reading) error {
 	groups, n, before := f.RowGroups(), 0, int64(0)
 	step, rows := in.sampling(len(groups))
 	in.extent = f.NumRows()
-	if only := in.opts.RowGroup; only > 0 {
-		for ; n < only-1; n++ {
+	if part := in.opts.RowGroups; part.To > 0 {
+		for ; n < part.From; n++ {
 			before += groups[n].NumRows()
 		}
-		groups = groups[:only]
+		groups = groups[:part.To]
 	}
 	return r.readTables(len(groups), func() (*table, error) {
 		if n == len(groups) {

@@ -168,13 +168,16 @@ type Options struct {
 	FS        fsys.FS   // nil: the file system of the operating system
 	TempDir   string    // for copies of streams that need random access; "": the system's
 	Sample    int       // of Parquet and Arrow about so many rows are read, which begin row groups or record batches, and no digest is computed; 0: all
-	RowGroup  int       // of Parquet only this one is read, from 1, and no digest is computed; 0: all
+	RowGroups Groups    // of Parquet only these are read, and no digest is computed unless the first is one of them
 
 	report bool // see OpenReport
 }
 
 // digests reports whether the digest of an input is computed.
-func (o *Options) digests() bool { return !o.report && o.Sample == 0 && o.RowGroup == 0 }
+func (o *Options) digests() bool { return !o.report && o.Sample == 0 && o.RowGroups.From == 0 }
+
+// Groups are the row groups from one to below another, counted from 0; the zero value: all.
+type Groups struct{ From, To int }
 
 // DefaultMaxField is the Options.MaxField of the zero value, in bytes.
 const DefaultMaxField = 1 << 20
@@ -271,7 +274,7 @@ type Input struct {
 	sums         hash.Hash    // of the records; nil without a limit
 	sum          [sha256.Size]byte
 	size         int64
-	groups       int          // as of RowGroups
+	groups       []int64      // as of RowGroups
 	extent       int64        // as of Extent
 	done         atomic.Int64 // raw bytes read so far
 	total        int64        // raw bytes, -1: unknown
@@ -307,8 +310,8 @@ func (in *Input) BlankRows() int64 { return in.blanks.Load() }
 // Rows is the number of records seen that are rows, good and bad.
 func (in *Input) Rows() int64 { return in.Records() - in.BlankRows() }
 
-// RowGroups is how many row groups a Parquet file has.
-func (in *Input) RowGroups() int { return in.groups }
+// RowGroups returns how many rows each row group of a Parquet file has.
+func (in *Input) RowGroups() []int64 { return in.groups }
 
 // Extent is about how many records an input of Parquet or Arrow has, after Read.
 func (in *Input) Extent() int64 { return in.extent }

@@ -3,13 +3,16 @@ package stage_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
+	"github.com/linkforge/bulk/pipeline"
 	"github.com/linkforge/bulk/pipeline/manifest"
 	"github.com/linkforge/bulk/pipeline/stage"
 	"pgregory.net/rapid"
@@ -157,6 +160,30 @@ func TestInputChanges(t *testing.T) {
 	}
 	must(t, os.WriteFile(s.cfg.Inputs[0], []byte("link,note\nhttps://e.example/1,x\n"), 0o666))
 	if err := s.open(t).Map(ctx, 0); err == nil || !strings.Contains(err.Error(), "has changed") {
+		t.Error(err)
+	}
+}
+
+// A file that changes while its parts are read ends the run.
+func TestPartChanges(t *testing.T) {
+	s := small(t)
+	s.cfg.Inputs, s.cfg.Out = []string{filepath.Join(t.TempDir(), "in.parquet")}, filepath.Join(t.TempDir(), "out")
+	var b strings.Builder
+	for n := range 300 {
+		fmt.Fprintf(&b, ",https://e.example/%d,\n", n)
+	}
+	s.rows = 10
+	writeInput(t, s.cfg.Inputs[0], b.String())
+	plan, err := pipeline.PlanStages(t.Context(), s.cfg, nil, s.rows)
+	must(t, err)
+	if plan.Inputs() != 3 {
+		t.Fatalf("%d parts of 300 rows for shards of 10", plan.Inputs())
+	}
+	for n := range 3 {
+		must(t, s.open(t).Map(t.Context(), n))
+		must(t, os.Chtimes(s.cfg.Inputs[0], time.Time{}, time.Unix(int64(n), 0)))
+	}
+	if err := s.open(t).Reduce(t.Context(), 0); err == nil || !strings.Contains(err.Error(), "in.parquet was changed while tasks of map read it") {
 		t.Error(err)
 	}
 }

@@ -96,7 +96,7 @@ func sumOf(f File, rows int64) manifest.FileSum {
 
 // tasks collects the accepted attempts.
 func (j *Job) tasks() (*tasks, error) {
-	maps, err := accepted[mapped](j, "map", upTo(len(j.run.Inputs)))
+	maps, err := accepted[mapped](j, "map", upTo(j.inputTasks()))
 	if err != nil {
 		return nil, err
 	}
@@ -147,9 +147,12 @@ func (j *Job) rejects(ctx context.Context, done *tasks) (s *extsort.Sorter, err 
 // describe makes the manifest, with the parts of the mapping. The error is of books that do not balance.
 func (j *Job) describe(done *tasks) (*manifest.Manifest, error) {
 	m := *j.run
-	m.Inputs, m.Reasons = nil, map[string]int64{}
+	var err error
+	if m.Inputs, err = j.whole(done.maps); err != nil {
+		return nil, err
+	}
+	m.Reasons = map[string]int64{}
 	for _, t := range done.maps {
-		m.Inputs = append(m.Inputs, t.Input)
 		addReasons(m.Reasons, t.Reasons)
 	}
 	for _, t := range done.applied {
@@ -173,7 +176,6 @@ func (j *Job) describe(done *tasks) (*manifest.Manifest, error) {
 	if c.Read = m.Inputs.Rows(); c.Read != c.Created+c.Existing+c.Duplicate+c.Rejected {
 		return nil, fmt.Errorf("the books do not balance: %+v", *c)
 	}
-	var err error
 	m.RowDigest, err = report.SumDigests(digests)
 	return &m, err
 }

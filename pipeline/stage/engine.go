@@ -98,8 +98,11 @@ type feed func(take func(of byte, stretch []byte) error) error
 // files feeds from the files of Map; or, if an engine had the exchange, from what Reduce kept.
 func (j *Job) files(shard int) feed {
 	return func(take func(of byte, stretch []byte) error) error {
-		maps, err := accepted[mapped](j, "map", upTo(len(j.run.Inputs)))
+		maps, err := accepted[mapped](j, "map", upTo(j.inputTasks()))
 		if err != nil {
+			return err
+		}
+		if _, err := j.whole(inOrder(maps)); err != nil {
 			return err
 		}
 		links, err := j.links()

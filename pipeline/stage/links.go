@@ -24,14 +24,15 @@ import (
 
 // Links is an export whose links count as those of the store.
 type Links struct {
-	Name  string         `json:"name"`
-	Told  manifest.Links `json:"told"`
-	Tasks int            `json:"tasks"` // of Map: one, or one for each row group of a Parquet file
+	Name string         `json:"name"`
+	Told manifest.Links `json:"told"`
+
+	Parts []source.Groups `json:"parts,omitempty"` // none: it is one
 }
 
 // FindLinks reads what is told of exports. The links of each workspace must be in one of them, and made as
 // the run makes links: by this profile and scheme.
-func FindLinks(ctx context.Context, names []string, profile string, scheme sink.Scheme) (list []Links, err error) {
+func FindLinks(ctx context.Context, names []string, profile string, scheme sink.Scheme, rows int64) (list []Links, err error) {
 	in := map[manifest.Text]string{} // workspaces, by export
 	for _, name := range names {
 		told, err := manifest.ReadLinks(name)
@@ -60,7 +61,7 @@ func FindLinks(ctx context.Context, names []string, profile string, scheme sink.
 		if err != nil {
 			return nil, err
 		}
-		list = append(list, Links{name, *told, max(in.RowGroups(), 1)})
+		list = append(list, Links{name, *told, parts(in.Input, rows)})
 		if err := in.Close(); err != nil {
 			return nil, err
 		}
@@ -175,26 +176,12 @@ type linked struct {
 func (l linked) files() []File  { return named(l.Rows) }
 func (l linked) digest() string { return l.SHA256 + l.Digest }
 
-// linksTask returns the export of a task of Map after those of the inputs, and the number of its row group
-// from 1; 0: the task is the whole export.
-func (j *Job) linksTask(n int) (of *Links, group int) {
-	for i := range j.plan.Links {
-		if of = &j.plan.Links[i]; n < of.Tasks {
-			break
-		}
-		n -= of.Tasks
-	}
-	if of.Tasks == 1 {
-		return of, 0
-	}
-	return of, n + 1
-}
-
 // mapLinks distributes the links of an export, or of a row group of it, which is known by its number, and
 // returns the name of the report.
 func (j *Job) mapLinks(ctx context.Context, n int, emit Emit) (reported string, err error) {
-	of, group := j.linksTask(n)
-	r, err := openLinks(ctx, of.Name, source.Options{TempDir: j.opts.TempDir, RowGroup: group})
+	file, part := partOf(j.linksParts(), n)
+	of := &j.plan.Links[file]
+	r, err := openLinks(ctx, of.Name, source.Options{TempDir: j.opts.TempDir, RowGroups: part})
 	if err != nil {
 		return "", err
 	}
@@ -221,9 +208,9 @@ func (j *Job) mapLinks(ctx context.Context, n int, emit Emit) (reported string, 
 	for _, w := range slices.Sorted(maps.Keys(told)) {
 		done.Read = append(done.Read, manifest.LinksOf{Workspace: manifest.Text(w), Links: told[w].rows, Digest: told[w].digest.Sum()})
 	}
-	if group == 0 {
-		sha := r.SHA256()
-		done.SHA256 = hex.EncodeToString(sha[:])
+	sha := r.SHA256()
+	done.SHA256 = hex.EncodeToString(sha[:])
+	if part.To == 0 {
 		err = of.check(done.Read) // as is all later
 	}
 	if err != nil {
@@ -232,7 +219,7 @@ func (j *Job) mapLinks(ctx context.Context, n int, emit Emit) (reported string, 
 	if err := entries.Finish(ctx); err != nil {
 		return "", err
 	}
-	a := j.begin("map", len(j.run.Inputs)+n)
+	a := j.begin("map", j.inputTasks()+n)
 	defer func() { a.ended(err) }()
 	x, err := a.exchange(".links", ofLinks, emit)
 	if err != nil {
@@ -288,7 +275,7 @@ func (l *Links) check(read []manifest.LinksOf) error {
 // links returns what the tasks of Map tell of the exports, in order, and whether these are as they were
 // described.
 func (j *Job) links() ([]linked, error) {
-	told, err := accepted[linked](j, "map", upTo(j.Inputs())[len(j.run.Inputs):])
+	told, err := accepted[linked](j, "map", upTo(j.Inputs())[j.inputTasks():])
 	if err != nil {
 		return nil, err
 	}
@@ -296,13 +283,14 @@ func (j *Job) links() ([]linked, error) {
 	for i := range j.plan.Links {
 		of := &j.plan.Links[i]
 		var read []manifest.LinksOf
-		for _, l := range list[n:][:of.Tasks] {
+		tasks := max(len(of.Parts), 1)
+		for _, l := range list[n:][:tasks] {
 			read = append(read, l.Read...)
 		}
 		if err := of.check(read); err != nil {
 			return nil, err
 		}
-		n += of.Tasks
+		n += tasks
 	}
 	return list, nil
 }

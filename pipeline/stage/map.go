@@ -21,8 +21,9 @@ import (
 
 // mapped is what an attempt of Map tells.
 type mapped struct {
-	Input     manifest.Input   `json:"input"`
-	Reasons   map[string]int64 `json:"reasons"` // rejects by reason
+	Input     manifest.Input   `json:"input"`           // of a part the first one has the digest
+	Stamp     string           `json:"stamp,omitempty"` // of the file, if it is a part of one
+	Reasons   map[string]int64 `json:"reasons"`         // rejects by reason
 	Rewritten int64            `json:"rewritten"`
 	Rows      File             `json:"rows"` // see exchange; without a name: an engine has them
 	Rejects   File             `json:"rejects"`
@@ -30,7 +31,7 @@ type mapped struct {
 }
 
 func (m mapped) files() []File  { return named(m.Rows, m.Rejects) }
-func (m mapped) digest() string { return m.Input.SHA256 + m.Digest }
+func (m mapped) digest() string { return m.Input.SHA256 + m.Stamp + m.Digest }
 
 // Map reads an input, or an export of links, which is known by its number: the inputs come first.
 func (j *Job) Map(ctx context.Context, n int) error {
@@ -44,18 +45,27 @@ func (j *Job) MapTo(ctx context.Context, n int, emit Emit) (reported string, err
 	if err := checkTask("map", n, j.Inputs()); err != nil {
 		return "", err
 	}
-	if inputs := len(j.run.Inputs); n >= inputs {
+	if inputs := j.inputTasks(); n >= inputs {
 		return j.mapLinks(ctx, n-inputs, emit)
 	}
-	rows, err := j.read(ctx, n, string(j.run.Inputs[n].Name), 0, j.plan.Reading.options())
+	file, part := partOf(j.plan.Reading.Parts, n)
+	input, opts := string(j.run.Inputs[file].Name), j.plan.Reading.options()
+	opts.RowGroups = part
+	now := ""
+	if part.To > 0 {
+		if now, err = stamp(input); err != nil {
+			return "", err
+		}
+	}
+	rows, err := j.read(ctx, file, input, 0, opts)
 	if err != nil {
 		return "", err
 	}
-	defer func() { err = errors.Join(err, rows.List[n].Close(), rows.Close()) }()
+	defer func() { err = errors.Join(err, rows.List[file].Close(), rows.Close()) }()
 	if err := shorturl.NewBase(j.terms.BaseURL).CheckWorkspaces(rows.Workspaces.Sorted()); err != nil {
 		return "", fmt.Errorf("Config.BaseURL %s: %w", j.terms.BaseURL, err)
 	}
-	a, told := j.begin("map", n), mapped{Reasons: rows.Reasons, Rewritten: rows.Rewritten}
+	a, told := j.begin("map", n), mapped{Reasons: rows.Reasons, Rewritten: rows.Rewritten, Stamp: now}
 	defer func() { a.ended(err) }()
 	x, err := a.exchange(".rows", ofRows, emit)
 	if err != nil {
@@ -69,7 +79,7 @@ func (j *Job) MapTo(ctx context.Context, n int, emit Emit) (reported string, err
 		return "", err
 	}
 	told.Rejects, told.Digest = rejects, told.Digest+sum
-	told.Input = rows.Manifest()[n]
+	told.Input = rows.Manifest()[file]
 	return a.report(told)
 }
 

@@ -67,11 +67,17 @@ type Reading struct {
 	PadRows         bool          `json:"pad_rows,omitempty"`
 	MaxField        int           `json:"max_field"`
 	AllowEmpty      bool          `json:"allow_empty,omitempty"` // inputs without any rows are no error
+
+	Parts [][]source.Groups `json:"parts"` // of each input; of some none: it is one
 }
 
-// ReadingOf returns what a plan has of the options.
-func ReadingOf(o *source.Options, allowEmpty bool) Reading {
-	return Reading{o.URLColumn, o.WorkspaceColumn, o.Delimiter, o.Quote, o.Header, o.PadRows, o.MaxField, allowEmpty}
+// ReadingOf returns what a plan has of the options, with parts of inputs for shards of so many rows.
+func ReadingOf(o *source.Options, allowEmpty bool, inputs *intake.Inputs, rows int64) Reading {
+	r := Reading{o.URLColumn, o.WorkspaceColumn, o.Delimiter, o.Quote, o.Header, o.PadRows, o.MaxField, allowEmpty, nil}
+	for _, in := range inputs.List {
+		r.Parts = append(r.Parts, parts(in.Input, rows))
+	}
+	return r
 }
 
 func (r *Reading) options() source.Options {
@@ -186,15 +192,6 @@ func (j *Job) prepare() (err error) {
 	}
 	j.coder = settle.Coder{MaxRetries: s.MaxRetries, Order: record.Order{Maker: maker, Retries: s.MaxRetries, Carried: len(j.inputs.Carried)}}
 	return nil
-}
-
-// Inputs is the number of inputs, and of exports or their parts: so many tasks Map has.
-func (j *Job) Inputs() int {
-	n := len(j.run.Inputs)
-	for i := range j.plan.Links {
-		n += j.plan.Links[i].Tasks
-	}
-	return n
 }
 
 // SettleMemory is about how much memory Settle needs for the URLs whose code another one wants, in bytes, as

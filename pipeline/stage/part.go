@@ -1,0 +1,92 @@
+package stage
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/linkforge/bulk/pipeline/manifest"
+	"github.com/linkforge/bulk/pipeline/source"
+)
+
+// A task of Map reads a file, which is an input or an export, or a part of one: some row groups of Parquet.
+
+// partShards is about how many shards the rows of a part make.
+const partShards = 10
+
+// parts cuts a file, for shards of so many rows; nil: it is one part.
+func parts(in *source.Input, rows int64) (list []source.Groups) {
+	if in.Compression != "" { // each part would be all of it
+		return nil
+	}
+	had := int64(0)
+	for n, size := range in.RowGroups() {
+		if n == 0 || had >= partShards*rows {
+			list, had = append(list, source.Groups{From: n}), 0
+		}
+		list[len(list)-1].To = n + 1
+		had += size
+	}
+	if len(list) == 1 {
+		return nil
+	}
+	return list
+}
+
+// partOf returns the file and the part of task n of Map: the parts of all files come one after the other.
+func partOf(files [][]source.Groups, n int) (file int, part source.Groups) {
+	for ; n >= max(len(files[file]), 1); file++ {
+		n -= max(len(files[file]), 1)
+	}
+	if len(files[file]) > 0 {
+		part = files[file][n]
+	}
+	return file, part
+}
+
+// tasksOf returns how many tasks some files have.
+func tasksOf(files [][]source.Groups) (n int) {
+	for _, parts := range files {
+		n += max(len(parts), 1)
+	}
+	return n
+}
+
+// inputTasks is how many tasks of Map read inputs. Those that read exports come after them.
+func (j *Job) inputTasks() int { return tasksOf(j.plan.Reading.Parts) }
+
+// Inputs is the number of parts of inputs and exports: so many tasks Map has.
+func (j *Job) Inputs() int { return j.inputTasks() + tasksOf(j.linksParts()) }
+
+func (j *Job) linksParts() (files [][]source.Groups) {
+	for i := range j.plan.Links {
+		files = append(files, j.plan.Links[i].Parts)
+	}
+	return files
+}
+
+// stamp returns what changes if a file changes, though a part of it alone has no digest.
+func stamp(name string) (string, error) {
+	info, err := os.Stat(name)
+	if err != nil {
+		return "", err
+	}
+	return fmt.Sprint(info.Size(), " ", info.ModTime().UnixNano()), nil
+}
+
+// whole puts together what the tasks of Map tell of inputs.
+func (j *Job) whole(maps []mapped) (list []manifest.Input, err error) {
+	stamps := map[int]string{}
+	for n, m := range maps {
+		file, part := partOf(j.plan.Reading.Parts, n)
+		if part.From == 0 {
+			list, stamps[file] = append(list, m.Input), m.Stamp
+			continue
+		}
+		if m.Stamp != stamps[file] {
+			return nil, fmt.Errorf("%s was changed while tasks of map read it: begin anew with bulk stage plan", m.Input.Name)
+		}
+		list[file].Records += m.Input.Records
+		list[file].BlankRows += m.Input.BlankRows
+	}
+	return list, nil
+}
