@@ -25,12 +25,12 @@ func stageCommand(ui *ui) *cobra.Command {
 		Short: "Do a run in tasks, on any number of machines",
 		Long: `A set that outgrows one machine is done in tasks, as array jobs of a scheduler.
 The tasks share the inputs and the directory OUT. The mapping is byte for byte
-that of bulk run, in parts. Nothing is stored; links that exist come as exports
-(plan --links).
+that of bulk run, in parts. Nothing is stored until bulk load; links that exist
+come as exports (plan --links).
 
   plan    samples the inputs and writes the tasks of map and reduce, a command a
           line: OUT/stage/map.tasks and OUT/stage/reduce.tasks
-  map     reads one input, or one export
+  map     reads an input or an export, or a part of one
   reduce  writes one part of the mapping, once all tasks of map are done
   settle  gives codes to URLs that want the same one, once all of reduce are
           done, and writes OUT/stage/apply.tasks
@@ -39,8 +39,8 @@ that of bulk run, in parts. Nothing is stored; links that exist come as exports
           lists the parts
 
 A task that died or hangs is done again. A task may also be done twice at once,
-or late. Files that manifest.json does not list are litter: remove OUT/stage
-once the run is committed.`,
+or late. Files that manifest.json does not list are litter. Once the run is
+committed OUT/stage can be removed; then no task can be done again.`,
 		Example: `  bulk stage plan 'in/*.csv' --workspace demo --out OUT
   xargs -P8 -I{} sh -c {} <OUT/stage/map.tasks
   xargs -P8 -I{} sh -c {} <OUT/stage/reduce.tasks
@@ -53,7 +53,7 @@ once the run is committed.`,
 		name, short string
 		do          func(j *stage.Job, ctx context.Context, n int) error
 	}{
-		{"map", "Read input N of a plan, or an export", (*stage.Job).Map},
+		{"map", "Read input N of a plan, an export, or a part", (*stage.Job).Map},
 		{"reduce", "Write part N of the mapping", (*stage.Job).Reduce},
 	} {
 		cmd.AddCommand(taskCommand(ui, t.name, t.short, true, t.do))
