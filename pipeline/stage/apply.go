@@ -34,7 +34,8 @@ func (j *Job) apply(ctx context.Context, n int) (reported string, err error) {
 	if err := checkTask("apply", n, j.Shards()); err != nil {
 		return "", err
 	}
-	amended, err := j.amended()
+	// Other shards are other tasks: to look for the files of all in each would take long if there are many.
+	amended, err := j.amended(func(shard int) bool { return shard == n })
 	if err != nil {
 		return "", err
 	}
@@ -75,15 +76,17 @@ func (j *Job) apply(ctx context.Context, n int) (reported string, err error) {
 	return a.report(told)
 }
 
-// amended returns the shards that Settle has amended.
-func (j *Job) amended() (map[int]File, error) {
-	done, err := accepted[settled](j, "settle", []int{0})
+// amended returns those of some shards that Settle has amended.
+func (j *Job) amended(some func(shard int) bool) (map[int]File, error) {
+	done, err := acceptedWith(j, "settle", []int{0}, func(s settled) []File { return s.of(some) })
 	if err != nil {
 		return nil, err
 	}
 	of := map[int]File{}
 	for _, a := range done[0].Amended {
-		of[a.Shard] = a.File
+		if some(a.Shard) {
+			of[a.Shard] = a.File
+		}
 	}
 	return of, nil
 }

@@ -248,7 +248,7 @@ func (j *Job) Relative() bool {
 
 // Amended returns the shards that Settle has amended, in order: those are the tasks of Apply.
 func (j *Job) Amended() ([]int, error) {
-	amended, err := j.amended()
+	amended, err := j.amended(func(int) bool { return true })
 	return slices.Sorted(maps.Keys(amended)), err
 }
 

@@ -16,6 +16,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 // A file is one that an attempt writes.
@@ -35,8 +36,13 @@ func create(path string) (*file, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &file{f: f, buf: bufio.NewWriterSize(f, 256<<10)}, nil
+	buf := buffers.Get().(*bufio.Writer)
+	buf.Reset(f)
+	return &file{f: f, buf: buf}, nil
 }
+
+// buffers are those of files that are closed: to clear a new one takes longer than to write a small file.
+var buffers = sync.Pool{New: func() any { return bufio.NewWriterSize(nil, 256<<10) }}
 
 func (f *file) Write(p []byte) (int, error) {
 	f.size += int64(len(p))
@@ -46,9 +52,12 @@ func (f *file) Write(p []byte) (int, error) {
 	return f.buf.Write(p)
 }
 
-// close makes sure that the file is on the disk.
+// close makes sure that the file is on the disk. Nothing may be written later.
 func (f *file) close() error {
 	err := f.buf.Flush()
+	f.buf.Reset(nil)
+	buffers.Put(f.buf)
+	f.buf = nil
 	if err == nil {
 		err = f.f.Sync()
 	}
@@ -146,6 +155,11 @@ type reported interface {
 // accepted returns, for each task of a stage, what the first finished attempt told: of these tasks all must
 // have one. Later ones change nothing, not even the names of files. If an engine said which attempts count (AcceptList), it is one of these; but what all tell is the same.
 func accepted[T reported](j *Job, stage string, tasks []int) (map[int]T, error) {
+	return acceptedWith(j, stage, tasks, T.files)
+}
+
+// acceptedWith is accepted for who needs only these files of an attempt.
+func acceptedWith[T reported](j *Job, stage string, tasks []int, needs func(T) []File) (map[int]T, error) {
 	entries, err := os.ReadDir(j.path(work + "/" + stage))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
@@ -172,7 +186,7 @@ func accepted[T reported](j *Job, stage string, tasks []int) (map[int]T, error) 
 			if err != nil && !errors.Is(err, errDamaged) {
 				return nil, err
 			}
-			if err != nil || !j.complete(told.files()) {
+			if err != nil || !j.complete(needs(told)) {
 				continue
 			}
 			if before, ok := first[n]; !ok {

@@ -24,9 +24,14 @@ type amended struct {
 	File  File `json:"file"` // see amendment
 }
 
-func (s settled) files() (files []File) {
+func (s settled) files() []File { return s.of(func(int) bool { return true }) }
+
+// of returns the files of some shards.
+func (s settled) of(some func(shard int) bool) (files []File) {
 	for _, a := range s.Amended {
-		files = append(files, a.File)
+		if some(a.Shard) {
+			files = append(files, a.File)
+		}
 	}
 	return files
 }
