@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -50,6 +51,8 @@ type set struct {
 	cfg  pipeline.Config
 	rows int64 // of a shard
 
+	empty bool // do adds shards without rows
+
 	links []string   // exports
 	store sink.Store // that has them; nil: there is none
 
@@ -71,6 +74,10 @@ func (s *set) do(t rapid.TB, each func(stage string, n int, task func(j *stage.J
 	plan, err := pipeline.PlanStages(ctx, s.cfg, s.links, s.rows)
 	must(t, err)
 	s.planned = plan
+	if s.empty {
+		addEmptyShards(t, s.cfg.Out)
+		plan = s.open(t)
+	}
 	for n := range plan.Inputs() {
 		each("map", n, func(j *stage.Job) error { return j.Map(ctx, n) })
 	}
@@ -85,6 +92,22 @@ func (s *set) do(t rapid.TB, each func(stage string, n int, task func(j *stage.J
 		must(t, err)
 		each("apply", n, func(j *stage.Job) error { return j.Apply(ctx, n) })
 	}
+}
+
+// addEmptyShards adds a shard without rows to a plan before each but the first one: rows of a URL may be on
+// both sides of it.
+func addEmptyShards(t rapid.TB, out string) {
+	t.Helper()
+	name := filepath.Join(out, "stage", "plan.json")
+	var plan stage.Plan
+	must(t, json.Unmarshal(read(t, out, "stage", "plan.json"), &plan))
+	var borders []stage.Border
+	for _, b := range plan.Borders {
+		borders = append(borders, b, b)
+	}
+	plan.Borders = borders
+	data, err := json.Marshal(&plan)
+	must(t, errors.Join(err, os.WriteFile(name, data, 0o666)))
 }
 
 // compare compares the output of the stages with that of a run.
@@ -185,6 +208,8 @@ func draw(t *rapid.T, dir string) set {
 	rows, urls := rapid.SampledFrom([]int{0, 1, 30, 60, 200}).Draw(t, "rows"), rapid.SampledFrom([]int{1, 5, 300, 0, 0, 0}).Draw(t, "urls")
 	hot := rapid.SampledFrom([]int{0, 0, 2, 10}).Draw(t, "hot")
 	s := set{rows: int64(rapid.SampledFrom([]int{3, 20, 100}).Draw(t, "shard"))}
+	s.rows = max(s.rows, int64(inputs*rows/40)) // many shards take long, and show nothing else
+	s.empty = rapid.Bool().Draw(t, "empty shards")
 	s.cfg.CodeLength = rapid.SampledFrom([]int{3, 3, 10, 12}).Draw(t, "length")
 	s.cfg.Scheme.Name = rapid.SampledFrom([]string{"sha256-base58", "sha256-base32", "keyed-base62", "keyed-base32"}).Draw(t, "scheme")
 	if strings.HasPrefix(s.cfg.Scheme.Name, "keyed") {
@@ -212,12 +237,14 @@ func draw(t *rapid.T, dir string) set {
 				n = 0
 			}
 			u := fmt.Sprintf("https://e.example/%d", n)
-			switch rnd.IntN(12) {
-			case 0:
+			switch of := rnd.IntN(12); {
+			case rows == 1 && of < 6: // of all rows, the run is refused
+				u = "ftp://x"
+			case of == 0:
 				u = strings.ToUpper(u[:19]) + u[19:]
-			case 1:
+			case of == 1:
 				u += "#top"
-			case 2:
+			case of == 2:
 				u = "ftp://x"
 			}
 			team := ""
@@ -308,6 +335,17 @@ func writeInput(t rapid.TB, name, csv string) {
 
 // rivals returns numbers of URLs that want codes of each other, as far as codes are short.
 func rivals(t rapid.TB, cfg *pipeline.Config, workspace string) []int {
+	t.Helper()
+	of := fmt.Sprint(cfg.Scheme.Name, cfg.CodeLength, workspace)
+	if _, ok := rivalsOf[of]; !ok {
+		rivalsOf[of] = findRivals(t, cfg, workspace)
+	}
+	return rivalsOf[of]
+}
+
+var rivalsOf = map[string][]int{} // by scheme, length of codes and workspace
+
+func findRivals(t rapid.TB, cfg *pipeline.Config, workspace string) []int {
 	if workspace == "d" {
 		workspace = "demo"
 	}
@@ -357,6 +395,8 @@ func (s *set) runOnce(t rapid.TB, job *stage.Job) (dir string, ok bool) {
 	return result.Out, true
 }
 
+var drawnURL = regexp.MustCompile(`https://e\.example/\d+`)
+
 // withLinks gives a set a store that has links of some of its URLs, of others, and aliases, and exports
 // of these.
 func (s *set) withLinks(t *rapid.T, dir string) {
@@ -369,7 +409,7 @@ func (s *set) withLinks(t *rapid.T, dir string) {
 	b.WriteString("url,team,code\n")
 	for _, input := range s.cfg.Inputs {
 		for line := range strings.Lines(string(read(t, input))) {
-			if u := regexp.MustCompile(`https://e\.example/\d+`).FindString(line); u != "" && rnd.IntN(3) == 0 {
+			if u := drawnURL.FindString(line); u != "" && rnd.IntN(3) == 0 {
 				team := ""
 				if s.cfg.Source.WorkspaceColumn != "" {
 					team = string("abcx"[rnd.IntN(4)])
