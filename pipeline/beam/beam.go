@@ -41,6 +41,7 @@ func Version() string {
 // reads that from the file, or from its variable pipeline.SecretVariable.
 type Place struct {
 	Out     string // the directory of the plan
+	Plan    string // the plan, as of stage.Job.ID; "": the one that is there
 	Dir     string // the working directory, in which names of the plan are meant; "": all are absolute
 	KeyFile string // "": none
 	TempDir string // of what does not fit in memory; "": that of the system
@@ -57,7 +58,11 @@ func (p *Place) open() (*stage.Job, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the secret of the scheme: %w", err)
 	}
-	return stage.Open(p.Out, stage.Options{Version: Version(), Secret: secret, Workers: p.Workers, TempDir: p.TempDir})
+	job, err := stage.Open(p.Out, stage.Options{Version: Version(), Secret: secret, Workers: p.Workers, TempDir: p.TempDir})
+	if err == nil && p.Plan != "" && p.Plan != job.ID() {
+		err = fmt.Errorf("%s has another plan than when this began", p.Out)
+	}
+	return job, err
 }
 
 // anywhere returns the place as a worker has it, which has another working directory.
@@ -84,6 +89,7 @@ func Run(ctx context.Context, runner string, p Place) (run *stage.Run, err error
 	if p, err = p.anywhere(job.Relative()); err != nil {
 		return nil, err
 	}
+	p.Plan = job.ID()
 	d := driver{runner, p, job}
 	if err := d.do(ctx, d.shards); err != nil {
 		return nil, err

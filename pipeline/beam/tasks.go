@@ -108,9 +108,14 @@ func (f *reduceFn) Setup() (err error) {
 	return err
 }
 
-// ProcessElement does a task. If the chunks break off, Beam ends it.
+// ProcessElement does a task.
 func (f *reduceFn) ProcessElement(ctx context.Context, n int64, chunks func(*[]byte) bool, reports func(int64, []byte)) error {
 	name, err := f.job.ReduceFrom(ctx, int(n), func() (chunk []byte, err error) {
+		defer func() { // as Beam ends a stream that breaks off
+			if p := recover(); p != nil {
+				err = fmt.Errorf("the engine: %v", p)
+			}
+		}()
 		if !chunks(&chunk) {
 			return nil, io.EOF
 		}

@@ -127,6 +127,7 @@ func (k *checker) all(ctx context.Context, workers int) (err error) {
 	for range workers + 1 {
 		free <- new(batch)
 	}
+	caller := ctx
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(workers)
 	l, row, position := linker{m: k.m}, new(readback.MappingRow), int64(0)
@@ -151,7 +152,7 @@ func (k *checker) all(ctx context.Context, workers int) (err error) {
 	if err == io.EOF {
 		err = nil
 	}
-	return cmp.Or(g.Wait(), err)
+	return cmp.Or(g.Wait(), err, context.Cause(caller))
 }
 
 // look looks a batch up.

@@ -76,6 +76,9 @@ func (in *Input) readParquet(r *reading) error {
 	step, rows := in.sampling(len(groups))
 	in.extent = f.NumRows()
 	if part := in.opts.RowGroups; part.To > 0 {
+		if len(groups) != part.Of {
+			return &ReadError{Err: fmt.Errorf("it has changed: it has %d row groups, and had %d", len(groups), part.Of)}
+		}
 		for ; n < part.From; n++ {
 			before += groups[n].NumRows()
 		}

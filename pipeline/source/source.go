@@ -176,8 +176,13 @@ type Options struct {
 // digests reports whether the digest of an input is computed.
 func (o *Options) digests() bool { return !o.report && o.Sample == 0 && o.RowGroups.From == 0 }
 
-// Groups are the row groups from one to below another, counted from 0; the zero value: all.
-type Groups struct{ From, To int }
+// Groups are the row groups from one to below another, counted from 0, of so many that the file must have;
+// the zero value: all.
+type Groups struct {
+	From int `json:"from"`
+	To   int `json:"to"`
+	Of   int `json:"of"`
+}
 
 // DefaultMaxField is the Options.MaxField of the zero value, in bytes.
 const DefaultMaxField = 1 << 20
@@ -312,6 +317,15 @@ func (in *Input) Rows() int64 { return in.Records() - in.BlankRows() }
 
 // RowGroups returns how many rows each row group of a Parquet file has.
 func (in *Input) RowGroups() []int64 { return in.groups }
+
+// Stamp is the size and the time of modification of a regular file, as Open found them. Read fails if they
+// have changed.
+func (in *Input) Stamp() string {
+	if in.info == nil {
+		return ""
+	}
+	return fmt.Sprint(in.info.Size(), " ", in.info.ModTime().UnixNano())
+}
 
 // Extent is about how many records an input of Parquet or Arrow has, after Read.
 func (in *Input) Extent() int64 { return in.extent }

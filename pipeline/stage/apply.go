@@ -47,7 +47,7 @@ func (j *Job) apply(ctx context.Context, n int) (reported string, err error) {
 	if err != nil {
 		return "", err
 	}
-	s, err := j.load(ctx, j.files(n))
+	s, err := j.load(ctx, j.again(n))
 	if err != nil {
 		return "", err
 	}

@@ -120,13 +120,17 @@ func TestMissing(t *testing.T) {
 func TestDamaged(t *testing.T) {
 	s := small(t)
 	ctx := context.Background()
-	must(t, s.open(t).Map(ctx, 0))
+	first := s.open(t)
+	first.SetAttempt("a")
+	must(t, first.Map(ctx, 0))
 	files, err := filepath.Glob(filepath.Join(s.cfg.Out, "stage/map/*.rows"))
 	must(t, err)
 	data := read(t, files[0])
 	data[20]++
 	must(t, os.WriteFile(files[0], data, 0o666))
-	must(t, s.open(t).Map(ctx, 0))
+	second := s.open(t)
+	second.SetAttempt("b")
+	must(t, second.Map(ctx, 0))
 	if err := s.open(t).Reduce(ctx, 0); err == nil || !strings.Contains(err.Error(), files[0]+": it is damaged") || !strings.Contains(err.Error(), "remove it") {
 		t.Error(err)
 	}
@@ -194,7 +198,7 @@ func TestOtherProcess(t *testing.T) {
 	if _, err := stage.Open(s.cfg.Out, stage.Options{Version: "other"}); err == nil || !strings.Contains(err.Error(), "bulk test, and this is other") {
 		t.Error(err)
 	}
-	if _, err := stage.Open(s.cfg.Out, stage.Options{Version: "test", Secret: secret}); err == nil || !strings.Contains(err.Error(), "the secret") {
+	if _, err := stage.Open(s.cfg.Out, stage.Options{Version: "test", Secret: secret}); err == nil || !strings.Contains(err.Error(), "has no secret") {
 		t.Error(err)
 	}
 }

@@ -68,6 +68,10 @@ func (j *Job) Commit(ctx context.Context) (*Run, error) {
 	if m.Counts.Read == 0 && !j.plan.Reading.AllowEmpty && !j.inputs.Rejects() {
 		return nil, ErrNoRows
 	}
+	if before := j.published(m, done.parts); before != nil {
+		before.Rewritten = done.rewritten()
+		return before, nil
+	}
 	run := &Run{Manifest: m, Out: j.out, Rewritten: done.rewritten(), Limit: j.terms.MaxRejects, Expected: j.terms.ExpectRows}
 	c := m.Counts
 	if c.Rejected == c.Read && c.Read > 0 || run.Limit.Exceeded(c) || run.Expected > 0 && run.Expected != c.Read {
@@ -88,6 +92,29 @@ func (j *Job) Commit(ctx context.Context) (*Run, error) {
 	w, err := j.writeFile(manifest.Name, func(to io.Writer) error { return manifest.Write(to, m) })
 	run.Digest = w.SHA256
 	return run, err
+}
+
+// published returns the run if it was committed before, from attempts that wrote the same, and its parts are
+// there: so the manifest stays, whatever attempts are finished since. Nil: it was not.
+func (j *Job) published(m *manifest.Manifest, parts []part) *Run {
+	before, sum, err := manifest.ReadDir(j.out)
+	if err != nil || before.RowDigest != m.RowDigest || before.Counts != m.Counts || !before.AsOf.Equal(m.AsOf) {
+		return nil
+	}
+	n := 0
+	for _, f := range before.Files {
+		info, err := os.Stat(j.path(f.Name))
+		if err != nil {
+			return nil
+		}
+		if manifest.IsPart(f.Name) {
+			if n == len(parts) || info.Size() != parts[n].File.Size || f.SHA256 != parts[n].File.SHA256 {
+				return nil
+			}
+			n++
+		}
+	}
+	return &Run{Manifest: before, Digest: sum, Out: j.out, Limit: j.terms.MaxRejects, Expected: j.terms.ExpectRows}
 }
 
 func sumOf(f File, rows int64) manifest.FileSum {

@@ -2,6 +2,7 @@ package stage
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
@@ -63,7 +64,7 @@ func (c *chunks) Write(p []byte) (int, error) {
 		c.workspace = append(c.workspace[:0], p[1+n:][:length]...)
 	}
 	if len(c.chunk) == 0 {
-		c.chunk = append(make([]byte, 0, chunkBytes+chunkBytes/8), c.of)
+		c.chunk = append(c.chunk, c.of)
 		if p[0] != 0 {
 			c.chunk = appendMark(c.chunk, c.workspace)
 		}
@@ -75,15 +76,15 @@ func (c *chunks) Write(p []byte) (int, error) {
 }
 
 func (c *chunks) send() error {
-	chunk := c.chunk
-	c.chunk, c.sent = nil, c.sent+1
+	chunk := bytes.Clone(c.chunk)
+	c.chunk, c.sent = c.chunk[:0], c.sent+1
 	return c.emit(c.shard, chunk)
 }
 
 // next ends the stretch of a shard.
 func (c *chunks) next() (err error) {
 	if len(c.chunk) == 0 && c.sent == 0 && c.all {
-		c.chunk = []byte{c.of}
+		c.chunk = append(c.chunk, c.of)
 	}
 	if len(c.chunk) > 0 {
 		err = c.send()
@@ -110,7 +111,7 @@ func (j *Job) files(shard int) feed {
 			return err
 		}
 		if slices.ContainsFunc(inOrder(maps), func(m mapped) bool { return m.Rows.Name == "" }) {
-			return j.kept(shard, take)
+			return errNoEngine
 		}
 		for _, m := range inOrder(maps) {
 			if err := j.feedStretch(m.Rows, shard, ofRows, take); err != nil {
@@ -134,26 +135,32 @@ func (j *Job) feedStretch(f File, shard int, of byte, take func(of byte, stretch
 	return take(of, data)
 }
 
-// kept feeds from what Reduce kept of the chunks of an engine.
-func (j *Job) kept(shard int, take func(of byte, stretch []byte) error) error {
-	told, err := accepted[reduced](j, "reduce", []int{shard})
-	if err != nil {
-		return err
+// again feeds what Reduce got: from what it kept, if that came from an engine.
+func (j *Job) again(shard int) feed {
+	return func(take func(of byte, stretch []byte) error) error {
+		told, err := accepted[reduced](j, "reduce", []int{shard})
+		if err != nil {
+			return err
+		}
+		if kept := told[shard].Kept; kept.Name != "" {
+			return j.kept(kept, take)
+		}
+		return j.files(shard)(take)
 	}
-	kept := told[shard].Kept
-	if kept.Name == "" {
-		return errNoEngine
-	}
+}
+
+// kept feeds from a file of a keeper.
+func (j *Job) kept(kept File, take func(of byte, stretch []byte) error) error {
 	f, err := os.Open(j.path(kept.Name))
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	err = readFrames(bufio.NewReaderSize(f, 256<<10), func(chunk []byte) error { return take(chunk[0], chunk[1:]) })
+	err = readFrames(bufio.NewReaderSize(f, 256<<10), kept.Size, func(chunk []byte) error { return take(chunk[0], chunk[1:]) })
 	return j.unusable(kept, err)
 }
 
-var errNoEngine = errors.New("an engine had the rows of this plan: let it do the tasks of reduce, too, or begin anew with bulk stage plan")
+var errNoEngine = errors.New("an engine had the rows of this plan: have it do all tasks again, or " + anew)
 
 // A keeper writes chunks to a file that Apply reads, as frames:
 //
@@ -177,8 +184,8 @@ func (k *keeper) keep(chunk []byte) error {
 
 var errDamaged = errors.New("it is damaged")
 
-// readFrames visits the chunks, each valid during the call.
-func readFrames(r io.Reader, visit func(chunk []byte) error) error {
+// readFrames visits the chunks in so many bytes, each valid during the call.
+func readFrames(r io.Reader, size int64, visit func(chunk []byte) error) error {
 	var head [12]byte
 	var chunk []byte
 	for {
@@ -188,6 +195,9 @@ func readFrames(r io.Reader, visit func(chunk []byte) error) error {
 			return err
 		}
 		length := int(binary.LittleEndian.Uint32(head[:]))
+		if int64(length) > size {
+			return errDamaged
+		}
 		chunk = slices.Grow(chunk[:0], length)[:length]
 		if _, err := io.ReadFull(r, chunk); err != nil {
 			return err
@@ -288,7 +298,7 @@ func (j *Job) AcceptList(name string) error {
 		}
 		return err
 	}
-	return fmt.Errorf("the engine finished, but its list of attempts is not in %s: is that on a disk that all workers share?", dir)
+	return fmt.Errorf("the engine finished, but its list of attempts is not in %s: was the job cancelled? Is that on a disk that all workers share?", dir)
 }
 
 func (j *Job) accept(text string) error {

@@ -32,6 +32,14 @@ type exchange struct {
 	offset    int64 // of the stretch
 	workspace []byte
 	buf       []byte
+	of        byte
+	total     uint64 // of all records, as of recordSum
+}
+
+// recordSum is what a record adds to the sum of all, which does not depend on their order: what Map sent must
+// be what Reduce got.
+func recordSum(of byte, workspace []byte, key uint64, rec []byte) uint64 {
+	return xxh3.HashSeed(rec, xxh3.HashSeed(workspace, key+uint64(of)))
 }
 
 const indexEntry = 24
@@ -39,7 +47,7 @@ const indexEntry = 24
 // exchange begins the exchange of a task of Map: of records, or of links. It writes a file, or chunks if
 // there is an engine.
 func (a *attempt) exchange(ext string, of byte, emit Emit) (*exchange, error) {
-	x := &exchange{shards: a.j.Shards(), sum: xxh3.New()}
+	x := &exchange{shards: a.j.Shards(), sum: xxh3.New(), of: of}
 	if emit != nil {
 		x.to = &chunks{emit: emit, of: of, all: a.n == 0}
 		return x, nil
@@ -76,6 +84,7 @@ func (x *exchange) add(workspace []byte, key uint64, rec []byte) error {
 	x.buf = append(binary.LittleEndian.AppendUint64(x.buf, key), rec...)
 	_, _ = x.sum.Write(x.buf) // it does not fail
 	x.size += int64(len(x.buf))
+	x.total += recordSum(x.of, workspace, key, rec)
 	_, err := x.to.Write(x.buf)
 	return err
 }

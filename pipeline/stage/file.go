@@ -152,8 +152,8 @@ type reported interface {
 	digest() string // of the content: the same for all attempts of a task
 }
 
-// accepted returns, for each task of a stage, what the first finished attempt told: of these tasks all must
-// have one. Later ones change nothing, not even the names of files. If an engine said which attempts count (AcceptList), it is one of these; but what all tell is the same.
+// accepted returns, for each task of a stage, what a finished attempt told: of these tasks all must have
+// one. If an engine said which attempts count (AcceptList), it is one of these; but what all tell is the same.
 func accepted[T reported](j *Job, stage string, tasks []int) (map[int]T, error) {
 	return acceptedWith(j, stage, tasks, T.files)
 }
@@ -164,24 +164,17 @@ func acceptedWith[T reported](j *Job, stage string, tasks []int, needs func(T) [
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
-	attempts := map[int][]fs.FileInfo{}
+	attempts := map[int][]string{}
 	for _, entry := range entries { // in the order of their names
-		number, _, _ := strings.Cut(entry.Name(), "-")
-		if n, err := strconv.Atoi(number); err == nil && strings.HasSuffix(entry.Name(), reportExt) {
-			info, err := entry.Info()
-			if err != nil {
-				return nil, err
-			}
-			attempts[n] = append(attempts[n], info)
+		number, rest, _ := strings.Cut(entry.Name(), "-")
+		if n, err := strconv.Atoi(number); err == nil && strings.HasPrefix(rest, j.id+"-") && strings.HasSuffix(rest, reportExt) {
+			attempts[n] = append(attempts[n], entry.Name())
 		}
 	}
-	byTime := func(a, b fs.FileInfo) int { return a.ModTime().Compare(b.ModTime()) }
 	first, found := map[int]T{}, map[int]T{}
 	var missing []int
 	for _, n := range tasks {
-		slices.SortStableFunc(attempts[n], byTime)
-		for _, info := range attempts[n] {
-			name := info.Name()
+		for _, name := range attempts[n] {
 			told, err := readReport[T](j, work+"/"+stage+"/"+name)
 			if err != nil && !errors.Is(err, errDamaged) {
 				return nil, err
@@ -192,7 +185,7 @@ func acceptedWith[T reported](j *Job, stage string, tasks []int, needs func(T) [
 			if before, ok := first[n]; !ok {
 				first[n] = told
 			} else if before.digest() != told.digest() {
-				return nil, fmt.Errorf("two attempts of the task %s %d differ: an input has changed meanwhile, or a machine is broken. Begin anew with bulk stage plan", stage, n)
+				return nil, fmt.Errorf("two attempts of the task %s %d differ: an input has changed meanwhile, or a machine is broken. To go on, %s", stage, n, anew)
 			}
 			if _, ok := found[n]; !ok && j.counts(stage, work+"/"+stage+"/"+name) {
 				found[n] = told

@@ -171,6 +171,7 @@ type linked struct {
 	Read   []manifest.LinksOf `json:"read"` // of each workspace how many links there are, and their digest
 	SHA256 string             `json:"sha256"`
 	Digest string             `json:"digest"`
+	Sum    uint64             `json:"sum"` // of all entries, as of recordSum
 }
 
 func (l linked) files() []File  { return named(l.Rows) }
@@ -228,6 +229,7 @@ func (j *Job) mapLinks(ctx context.Context, n int, emit Emit) (reported string, 
 	if done.Rows, done.Digest, err = x.finish(writeEntries(ctx, x, entries)); err != nil {
 		return "", err
 	}
+	done.Sum = x.total
 	return a.report(done)
 }
 

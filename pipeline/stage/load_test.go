@@ -299,3 +299,40 @@ func TestLoadIsOvertaken(t *testing.T) {
 		t.Errorf("resumed: %+v", got)
 	}
 }
+
+// cancelling is a store during whose lookups the load is interrupted.
+type cancelling struct {
+	sink.Store
+	cancel func()
+}
+
+type cancellingSession struct {
+	sink.Session
+	cancel func()
+}
+
+func (c cancelling) Lock(ctx context.Context, workspaces []string, opts sink.LockOptions) (sink.Session, error) {
+	s, err := c.Store.Lock(ctx, workspaces, opts)
+	return cancellingSession{s, c.cancel}, err
+}
+
+func (c cancellingSession) Lookup(context.Context, []sink.Probe, func(sink.Found) error) error {
+	c.cancel()
+	return nil
+}
+
+// A load that is interrupted while it looks does not say what it has not seen.
+func TestLoadIsInterrupted(t *testing.T) {
+	s := small(t)
+	s.cfg.Out = filepath.Join(t.TempDir(), "other")
+	s.stageAll(t)
+	store, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "links.db"))
+	must(t, err)
+	defer store.Close()
+	must(t, func() error { _, err := s.load(store); return err }())
+	ctx, cancel := context.WithCancel(t.Context())
+	_, err = pipeline.Load(ctx, pipeline.LoadConfig{Dir: s.cfg.Out, Store: cancelling{store, cancel}, Workers: 2})
+	if !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+}

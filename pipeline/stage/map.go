@@ -28,6 +28,7 @@ type mapped struct {
 	Rows      File             `json:"rows"` // see exchange; without a name: an engine has them
 	Rejects   File             `json:"rejects"`
 	Digest    string           `json:"digest"`
+	Sum       uint64           `json:"sum"` // of all records, as of recordSum
 }
 
 func (m mapped) files() []File  { return named(m.Rows, m.Rejects) }
@@ -51,12 +52,6 @@ func (j *Job) MapTo(ctx context.Context, n int, emit Emit) (reported string, err
 	file, part := partOf(j.plan.Reading.Parts, n)
 	input, opts := string(j.run.Inputs[file].Name), j.plan.Reading.options()
 	opts.RowGroups = part
-	now := ""
-	if part.To > 0 {
-		if now, err = stamp(input); err != nil {
-			return "", err
-		}
-	}
 	rows, err := j.read(ctx, file, input, 0, opts)
 	if err != nil {
 		return "", err
@@ -65,7 +60,10 @@ func (j *Job) MapTo(ctx context.Context, n int, emit Emit) (reported string, err
 	if err := shorturl.NewBase(j.terms.BaseURL).CheckWorkspaces(rows.Workspaces.Sorted()); err != nil {
 		return "", fmt.Errorf("Config.BaseURL %s: %w", j.terms.BaseURL, err)
 	}
-	a, told := j.begin("map", n), mapped{Reasons: rows.Reasons, Rewritten: rows.Rewritten, Stamp: now}
+	a, told := j.begin("map", n), mapped{Reasons: rows.Reasons, Rewritten: rows.Rewritten}
+	if part.To > 0 {
+		told.Stamp = rows.List[file].Stamp()
+	}
 	defer func() { a.ended(err) }()
 	x, err := a.exchange(".rows", ofRows, emit)
 	if err != nil {
@@ -74,6 +72,7 @@ func (j *Job) MapTo(ctx context.Context, n int, emit Emit) (reported string, err
 	if told.Rows, told.Digest, err = x.finish(j.writeShards(ctx, x, rows)); err != nil {
 		return "", err
 	}
+	told.Sum = x.total
 	rejects, sum, err := a.writeRejects(ctx, rows.Rejects)
 	if err != nil {
 		return "", err

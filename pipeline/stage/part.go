@@ -2,7 +2,6 @@ package stage
 
 import (
 	"fmt"
-	"os"
 
 	"github.com/linkforge/bulk/pipeline/manifest"
 	"github.com/linkforge/bulk/pipeline/source"
@@ -18,10 +17,10 @@ func parts(in *source.Input, rows int64) (list []source.Groups) {
 	if in.Compression != "" { // each part would be all of it
 		return nil
 	}
-	had := int64(0)
-	for n, size := range in.RowGroups() {
+	groups, had := in.RowGroups(), int64(0)
+	for n, size := range groups {
 		if n == 0 || had >= partShards*rows {
-			list, had = append(list, source.Groups{From: n}), 0
+			list, had = append(list, source.Groups{From: n, Of: len(groups)}), 0
 		}
 		list[len(list)-1].To = n + 1
 		had += size
@@ -64,29 +63,19 @@ func (j *Job) linksParts() (files [][]source.Groups) {
 	return files
 }
 
-// stamp returns what changes if a file changes, though a part of it alone has no digest.
-func stamp(name string) (string, error) {
-	info, err := os.Stat(name)
-	if err != nil {
-		return "", err
-	}
-	return fmt.Sprint(info.Size(), " ", info.ModTime().UnixNano()), nil
-}
-
 // whole puts together what the tasks of Map tell of inputs.
 func (j *Job) whole(maps []mapped) (list []manifest.Input, err error) {
-	stamps := map[int]string{}
-	for n, m := range maps {
-		file, part := partOf(j.plan.Reading.Parts, n)
-		if part.From == 0 {
-			list, stamps[file] = append(list, m.Input), m.Stamp
-			continue
+	for _, parts := range j.plan.Reading.Parts {
+		first := &maps[0]
+		all := first.Input
+		for _, m := range maps[1:max(len(parts), 1)] {
+			if m.Stamp != first.Stamp {
+				return nil, fmt.Errorf("%s was changed while tasks of map read it, or is another file on some machine: %s", all.Name, anew)
+			}
+			all.Records += m.Input.Records
+			all.BlankRows += m.Input.BlankRows
 		}
-		if m.Stamp != stamps[file] {
-			return nil, fmt.Errorf("%s was changed while tasks of map read it: begin anew with bulk stage plan", m.Input.Name)
-		}
-		list[file].Records += m.Input.Records
-		list[file].BlankRows += m.Input.BlankRows
+		list, maps = append(list, all), maps[max(len(parts), 1):]
 	}
 	return list, nil
 }

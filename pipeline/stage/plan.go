@@ -47,7 +47,14 @@ func Make(ctx context.Context, out string, run *manifest.Manifest, reading Readi
 			return nil, err
 		}
 	}
-	return j, writeJSON(filepath.Join(out, work, planName), &j.plan)
+	if err := writeJSON(filepath.Join(out, work, planName), &j.plan); err != nil {
+		return nil, err
+	}
+	planned, err := readPlan(out)
+	if err == nil {
+		j.id = planned.id
+	}
+	return j, err
 }
 
 // task returns the command of a task.

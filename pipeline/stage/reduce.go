@@ -25,6 +25,7 @@ type shard struct {
 	settled *settle.Settlement
 	contest []assign.URL
 	links   *store // nil: there are none
+	sum     uint64 // of all that came, as of recordSum
 }
 
 // A part is what an attempt wrote of the mapping.
@@ -77,15 +78,20 @@ func (s *shard) take(ctx context.Context, from feed) error {
 	}
 	return from(func(of byte, stretch []byte) error {
 		var group uint32
+		var workspace []byte
 		w := records
 		if of == ofLinks {
 			w = entries
 		}
 		readStretch(stretch, func(name []byte) {
+			workspace = name
 			if group = ids.ID(name); of == ofLinks {
 				s.links.has[string(name)] = true
 			}
-		}, func(key uint64, rec []byte) { copy(w.Reserve(group, key, len(rec)), rec) })
+		}, func(key uint64, rec []byte) {
+			s.sum += recordSum(of, workspace, key, rec)
+			copy(w.Reserve(group, key, len(rec)), rec)
+		})
 		return errors.Join(w.Err(), cancelled(ctx))
 	})
 }
@@ -139,6 +145,7 @@ type reduced struct {
 	Holders   table      `json:"holders"`          // of first codes
 	Owners    table      `json:"owners"`           // links that have the codes; without a name: there are none
 	Salted    []decision `json:"salted,omitempty"` // URLs whose link has a code of a salt above 0
+	Sum       uint64     `json:"sum"`              // of all that came, as of recordSum
 	Kept      File       `json:"kept"`             // what came from an engine; without a name: it is in the files of Map
 }
 
@@ -199,6 +206,7 @@ func (j *Job) reduce(ctx context.Context, a *attempt, from feed, told *reduced) 
 		return "", err
 	}
 	defer func() { err = errors.Join(err, s.close()) }()
+	told.Sum = s.sum
 	for i := range s.contest {
 		told.Contested = append(told.Contested, s.urlOf(&s.contest[i]))
 	}

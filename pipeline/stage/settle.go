@@ -2,6 +2,7 @@ package stage
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -74,7 +75,7 @@ func (j *Job) Settle(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if _, err := j.links(); err != nil {
+	if err := j.checkSums(shards); err != nil {
 		return err
 	}
 	s := newSettling(j, inOrder(shards))
@@ -89,6 +90,36 @@ func (j *Job) Settle(ctx context.Context) error {
 	a.ended(err)
 	return err
 }
+
+// checkSums returns an error if an engine has lost or doubled what Map sent, or the exports are not as they
+// were described.
+func (j *Job) checkSums(shards map[int]reduced) error {
+	maps, err := accepted[mapped](j, "map", upTo(j.inputTasks()))
+	if err != nil {
+		return err
+	}
+	links, err := j.links()
+	if err != nil {
+		return err
+	}
+	sum := uint64(0)
+	for _, m := range maps {
+		sum += m.Sum
+	}
+	for _, l := range links {
+		sum += l.Sum
+	}
+	for _, r := range shards {
+		sum -= r.Sum
+	}
+	if sum != 0 {
+		return errors.New("the tasks of reduce did not get what those of map sent: " + anew)
+	}
+	return nil
+}
+
+// anew says how a run begins anew.
+const anew = "remove the directory, or take another, and begin anew with bulk stage plan"
 
 // settling is the state of Settle.
 type settling struct {

@@ -27,8 +27,10 @@
 package stage
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
+	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -104,6 +106,7 @@ const (
 // A Job is a plan, as a process that does its tasks has it.
 type Job struct {
 	out    string
+	id     string // as of ID
 	opts   Options
 	plan   Plan
 	run    *manifest.Manifest
@@ -146,7 +149,8 @@ func readPlan(out string) (*Job, error) {
 	if err != nil {
 		return nil, err
 	}
-	j := &Job{out: out}
+	sum := sha256.Sum256(data)
+	j := &Job{out: out, id: hex.EncodeToString(sum[:3])}
 	if err = json.Unmarshal(data, &j.plan); err == nil {
 		j.run, err = manifest.Read(j.plan.Run)
 	}
@@ -181,7 +185,13 @@ func (j *Job) prepare() (err error) {
 	}
 	s := &j.run.Scheme
 	if got := j.opts.Secret.Fingerprint(); got != s.Fingerprint {
-		return &OtherPlanError{fmt.Sprintf("the secret of the scheme is not that of the plan: its fingerprint is %q, and must be %q", got, s.Fingerprint)}
+		switch {
+		case got == "":
+			return &OtherPlanError{"the scheme of the plan has a secret, and this process has none: give --scheme-key-file or BULK_SCHEME_KEY"}
+		case s.Fingerprint == "":
+			return &OtherPlanError{"the scheme of the plan has no secret, and one was given"}
+		}
+		return &OtherPlanError{fmt.Sprintf("the secret of the scheme is not that of the plan: its fingerprint is %s, and must be %s", got, s.Fingerprint)}
 	}
 	var maker codegen.Maker
 	if maker.Scheme, _, err = (codegen.Choice{Name: s.Name, Length: s.CodeLength, Secret: j.opts.Secret}).Make(); err != nil {
@@ -228,13 +238,12 @@ type File struct {
 	SHA256 string `json:"sha256,omitempty"` // of a part of the mapping
 }
 
+// ID tells the plan from others. The name of each attempt begins with it, so that one of a plan that was in
+// the directory before does not count.
+func (j *Job) ID() string { return j.id }
+
 // attempt returns the name of a new attempt.
-func (j *Job) attempt() string {
-	if j.opts.attempt != "" {
-		return j.opts.attempt
-	}
-	return unique()
-}
+func (j *Job) attempt() string { return j.id + "-" + cmp.Or(j.opts.attempt, unique()) }
 
 func unique() string {
 	b := make([]byte, 6)

@@ -32,16 +32,16 @@ const help = `bulk-beam does the tasks of a plan of bulk stage on Apache Spark o
 through Apache Beam. The result is that of bulk stage, byte for byte:
 
   bulk stage plan 'in/*.csv' --workspace demo --out OUT
-  bulk-beam --out OUT --runner universal --endpoint HOST:PORT --environment_type PROCESS
+  bulk-beam --out OUT --endpoint HOST:PORT --environment_type PROCESS
 
 All options of the run are in the plan. The inputs and OUT must be on a disk that
-all workers share, under the same names. The plan must be of this version.
+all workers share, under the same names. bulk and bulk-beam must be of one version:
+build both with make.
 
 Flags:
   --out DIR               the directory of the plan
-  --runner NAME           prism: in this process, without an engine (default)
-                          universal: on the engine of a job server
-  --endpoint HOST:PORT    the job server
+  --endpoint HOST:PORT    the job server of the engine (default: no engine, all is
+                          done in this process)
   --environment_type T    where the tasks run:
                           LOOPBACK: in this process, for engines of one worker
                           PROCESS: the engine starts this program, which is on each
@@ -51,7 +51,8 @@ Flags:
   --parallelism N         so many tasks at once (default: the engine decides)
   --scheme-key-file FILE  the secret of the scheme, on each machine
                           (default: the variable BULK_SCHEME_KEY of each worker)
-  --workers N             use N CPU cores for a task (default: 1)
+  --workers N             use N CPU cores for a task, of which an engine does several
+                          at once in a process (default: 1)
   --tmp DIR               for rows that do not fit in memory (default: TMPDIR)
   --rejects-ok            exit with 0 instead of 3 if rows are rejected
   --verbose               show what Beam and the engine say
@@ -59,7 +60,7 @@ Flags:
 Other flags of Beam's Go SDK are taken, too.
 
 Exit codes are those of bulk: 0 done, 1 failed, 2 wrong usage, 3 rows are rejected,
-4 too many rejects or another number of rows than expected.
+4 too many rejects or another number of rows than expected, 130 interrupted.
 `
 
 // Exit codes, those of bulk.
@@ -68,6 +69,8 @@ const (
 	exitUsage    = 2
 	exitRejected = 3
 	exitTooMany  = 4
+
+	exitInterrupted = 130
 )
 
 func main() {
@@ -83,7 +86,6 @@ func main() {
 // options are the flags that Beam does not have.
 type options struct {
 	place               beam.Place
-	runner              string
 	rejectsOK, verbose  bool
 	version, helpWanted bool
 }
@@ -93,7 +95,6 @@ func (o *options) define(f *flag.FlagSet) {
 	f.StringVar(&o.place.KeyFile, "scheme-key-file", "", "")
 	f.StringVar(&o.place.TempDir, "tmp", "", "")
 	f.IntVar(&o.place.Workers, "workers", 1, "")
-	f.StringVar(&o.runner, "runner", "prism", "")
 	f.BoolVar(&o.rejectsOK, "rejects-ok", false, "")
 	f.BoolVar(&o.verbose, "verbose", false, "")
 	f.BoolVar(&o.version, "version", false, "")
@@ -137,7 +138,7 @@ func bulkBeam(flags *flag.FlagSet, args []string, stdout, stderr io.Writer) int 
 		if !o.verbose {
 			err = beam.Short(err)
 		}
-		fmt.Fprintln(stderr, "bulk-beam:", err)
+		fmt.Fprintln(stderr, "bulk-beam:", strings.NewReplacer("Config.AllowEmpty", "--allow-empty", "Config.BaseURL", "--base-url").Replace(err.Error()))
 	}
 	return code
 }
@@ -152,16 +153,16 @@ func (o *options) check(flags *flag.FlagSet) error {
 		return errors.New("--out is missing: it is the directory of a plan of bulk stage")
 	case o.place.Workers < 1:
 		return fmt.Errorf("--workers %d: it must be 1 or more", o.place.Workers)
-	case o.runner != "prism" && o.runner != "universal":
-		return fmt.Errorf("--runner %s: it must be prism or universal", o.runner)
 	case *jobopts.Async:
 		return errors.New("--async cannot be used: the command goes on when the engine has done the tasks")
-	case o.runner == "universal" && *jobopts.Endpoint == "":
+	case *jobopts.Endpoint == "" && env != "":
 		return errors.New("--endpoint is missing: it is HOST:PORT of the job server of the engine")
-	case o.runner == "universal" && env == "":
+	case *jobopts.Endpoint != "" && env == "":
 		return errors.New("--environment_type is missing: it is LOOPBACK, PROCESS, EXTERNAL or DOCKER")
 	case env != "" && !slices.Contains([]string{"LOOPBACK", "PROCESS", "EXTERNAL", "DOCKER"}, env):
 		return fmt.Errorf("--environment_type %s: it must be LOOPBACK, PROCESS, EXTERNAL or DOCKER", env)
+	case strings.Contains(*jobopts.EnvironmentConfig, pipeline.SecretVariable):
+		return fmt.Errorf("--environment_config: the engine shows it to its users: set %s on its machines, or use --scheme-key-file", pipeline.SecretVariable)
 	}
 	return nil
 }
@@ -183,8 +184,20 @@ func (o *options) run() (run *stage.Run, err error) {
 			return nil, err
 		}
 	}
-	return beam.Run(ctx, o.runner, o.place)
+	runner := "prism"
+	if *jobopts.Endpoint != "" {
+		runner = "universal"
+	}
+	run, err = beam.Run(ctx, runner, o.place)
+	if err != nil && ctx.Err() != nil {
+		if err = errInterrupted; runner != "prism" {
+			err = fmt.Errorf("%w: the job goes on at the engine: cancel it there", err)
+		}
+	}
+	return run, err
 }
+
+var errInterrupted = errors.New("interrupted")
 
 // asProcess has the engine start this program for its tasks. Beam would send it the whole program, which it
 // does not use: it gets a small file.
@@ -218,6 +231,8 @@ func exitCode(err error) int {
 	switch {
 	case err == nil:
 		return 0
+	case errors.Is(err, errInterrupted):
+		return exitInterrupted
 	case errors.As(err, new(*pipeline.TooManyRejectsError)):
 		return exitTooMany
 	case errors.Is(err, stage.ErrNoPlan), errors.Is(err, stage.ErrNoRows), errors.As(err, new(*stage.OtherPlanError)), errors.As(err, new(*shorturl.HostError)):

@@ -51,7 +51,7 @@ func read(t *testing.T, path ...string) []byte {
 func bulkBeamOn(t *testing.T, env string, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	if endpoint := os.Getenv("BEAM_JOB_SERVER"); endpoint != "" {
-		args = append(args, "--runner=universal", "--endpoint="+endpoint, "--parallelism=2")
+		args = append(args, "--endpoint="+endpoint, "--parallelism=2")
 	}
 	if env == "PROCESS" {
 		self, err := os.Executable()
@@ -287,9 +287,9 @@ func TestUsage(t *testing.T) {
 		{"--out x", "there is no plan of bulk stage"},
 		{"--out " + s.cfg.Out, "each task needs the version of the plan"},
 		{"--out x in.csv", `"in.csv" is no flag`},
-		{"--out x --runner flink", "--runner flink: it must be prism or universal"},
-		{"--out x --runner universal", "--endpoint is missing"},
-		{"--out x --runner universal --endpoint localhost:1", "--environment_type is missing"},
+		{"--out x --environment_type PROCESS", "--endpoint is missing"},
+		{"--out x --endpoint localhost:1", "--environment_type is missing"},
+		{"--out x --endpoint localhost:1 --environment_type PROCESS --environment_config BULK_SCHEME_KEY", "the engine shows it to its users"},
 		{"--out x --environment_type CLOUD", "--environment_type CLOUD: it must be"},
 		{"--out x --async", "--async cannot be used"},
 		{"--out x --workers 0", "--workers 0: it must be 1 or more"},
