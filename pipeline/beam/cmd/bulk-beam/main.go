@@ -155,8 +155,6 @@ func (o *options) check(flags *flag.FlagSet) error {
 		return fmt.Errorf("--workers %d: it must be 1 or more", o.place.Workers)
 	case *jobopts.Async:
 		return errors.New("--async cannot be used: the command goes on when the engine has done the tasks")
-	case *jobopts.Endpoint == "" && env != "":
-		return errors.New("--endpoint is missing: it is HOST:PORT of the job server of the engine")
 	case *jobopts.Endpoint != "" && env == "":
 		return errors.New("--environment_type is missing: it is LOOPBACK, PROCESS, EXTERNAL or DOCKER")
 	case env != "" && !slices.Contains([]string{"LOOPBACK", "PROCESS", "EXTERNAL", "DOCKER"}, env):

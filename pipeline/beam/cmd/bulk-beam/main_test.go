@@ -263,13 +263,13 @@ func TestWorkerFails(t *testing.T) {
 	}
 }
 
-// A worker of another secret does nothing.
+// A worker of another secret, or of none, does nothing.
 func TestOtherSecret(t *testing.T) {
 	s := makeSet(t, 1, 100)
 	s.cfg.Scheme.Name, s.cfg.Scheme.Secret = "keyed-base62", codegen.NewSecret([]byte(secret))
 	s.plan(t, 100)
-	for _, env := range []string{"", pipeline.SecretVariable + "=another secret of many bytes"} {
-		if code, _, errs := bulkBeamWith(t, []string{env}, "--out", s.cfg.Out); code != exitUsage || !strings.Contains(errs, "the secret of the scheme is not that of the plan") {
+	for env, want := range map[string]string{"": "has a secret, and this process has none", pipeline.SecretVariable + "=another secret of many bytes": "the secret of the scheme is not that of the plan"} {
+		if code, _, errs := bulkBeamWith(t, []string{env}, "--out", s.cfg.Out); code != exitUsage || !strings.Contains(errs, want) {
 			t.Errorf("exit code %d, %s", code, errs)
 		}
 	}
@@ -287,7 +287,6 @@ func TestUsage(t *testing.T) {
 		{"--out x", "there is no plan of bulk stage"},
 		{"--out " + s.cfg.Out, "each task needs the version of the plan"},
 		{"--out x in.csv", `"in.csv" is no flag`},
-		{"--out x --environment_type PROCESS", "--endpoint is missing"},
 		{"--out x --endpoint localhost:1", "--environment_type is missing"},
 		{"--out x --endpoint localhost:1 --environment_type PROCESS --environment_config BULK_SCHEME_KEY", "the engine shows it to its users"},
 		{"--out x --environment_type CLOUD", "--environment_type CLOUD: it must be"},
