@@ -23,7 +23,8 @@ import (
 // Texts of the library that name flags: details of rejects, which stand in files, and what only the
 // command says. Package campaign reads the text of flags.
 var mayNameFlags = map[string]bool{
-	"pipeline/account": true, "pipeline/campaign": true, "pipeline/hygiene": true, "pipeline/outcome": true, "pipeline/rules": true, "pipeline/source/csv.go": true, "pipeline/source/rejects.go": true, "pipeline/preview.go": true, "sink/postgres/errors.go": true,
+	"pipeline/beam/cmd/bulk-beam": true, // a command
+	"pipeline/account":            true, "pipeline/campaign": true, "pipeline/hygiene": true, "pipeline/outcome": true, "pipeline/rules": true, "pipeline/source/csv.go": true, "pipeline/source/rejects.go": true, "pipeline/preview.go": true, "sink/postgres/errors.go": true,
 }
 
 // Errors of the library name fields of its configuration, which exist, and the command has their flags.

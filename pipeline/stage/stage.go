@@ -187,7 +187,7 @@ func (j *Job) prepare() (err error) {
 	if got := j.opts.Secret.Fingerprint(); got != s.Fingerprint {
 		switch {
 		case got == "":
-			return &OtherPlanError{"the scheme of the plan has a secret, and this process has none: give --scheme-key-file or BULK_SCHEME_KEY"}
+			return &OtherPlanError{"the scheme of the plan has a secret, and this process has none: give Config.Scheme.Secret"}
 		case s.Fingerprint == "":
 			return &OtherPlanError{"the scheme of the plan has no secret, and one was given"}
 		}

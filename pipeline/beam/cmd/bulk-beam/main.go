@@ -138,7 +138,7 @@ func bulkBeam(flags *flag.FlagSet, args []string, stdout, stderr io.Writer) int 
 		if !o.verbose {
 			err = beam.Short(err)
 		}
-		fmt.Fprintln(stderr, "bulk-beam:", strings.NewReplacer("Config.AllowEmpty", "--allow-empty", "Config.BaseURL", "--base-url").Replace(err.Error()))
+		fmt.Fprintln(stderr, "bulk-beam:", strings.NewReplacer("Config.AllowEmpty", "--allow-empty", "Config.BaseURL", "--base-url", "Config.Scheme.Secret", "--scheme-key-file").Replace(err.Error()))
 	}
 	return code
 }
