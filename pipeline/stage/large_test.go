@@ -24,10 +24,10 @@ func TestLarge(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes ten seconds of processor time")
 	}
-	for _, c := range []struct{ length, hot int }{{3, 0}, {10, 100_000}} {
+	for _, c := range []struct{ length, hot int }{{3, 0}, {10, 300_000}} {
 		t.Run(fmt.Sprintf("length=%d", c.length), func(t *testing.T) {
 			dir := t.TempDir()
-			s := set{rows: 30_000}
+			s := set{rows: 100_000}
 			s.cfg.Workspace, s.cfg.Source.WorkspaceColumn, s.cfg.CodeLength = "rest", "team", c.length
 			s.cfg.Version, s.cfg.Workers, s.cfg.Out = "test", 2, filepath.Join(dir, "out")
 			if c.hot == 0 {
