@@ -13,8 +13,9 @@ const SecretVariable = "BULK_SCHEME_KEY"
 
 // ReadSecret returns the secret of a scheme: that in a file, or, without a file, the value of
 // SecretVariable. It is none if the scheme takes none.
-func ReadSecret(scheme, file, variable string) (codegen.Secret, error) {
+func ReadSecret(scheme, file string) (codegen.Secret, error) {
 	spec, err := codegen.SpecOf(scheme)
+	variable := os.Getenv(SecretVariable)
 	switch {
 	case err != nil: // the configuration has it
 	case file != "" && variable != "":

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/linkforge/bulk/codegen"
 	"github.com/linkforge/bulk/pipeline/along"
 	"github.com/linkforge/bulk/pipeline/hygiene"
 	"github.com/linkforge/bulk/pipeline/intake"
@@ -80,7 +81,7 @@ func findLinks(ctx context.Context, cfg *Config, links []string, rows int64) ([]
 var errPlanned = fmt.Errorf("%w, or a plan of bulk stage: give another with Config.Out", outdir.ErrExists)
 
 func (c *Config) stageOptions() stage.Options {
-	return stage.Options{Version: c.Version, Secret: c.Scheme.Secret, Workers: c.Workers, TempDir: c.TempDir}
+	return stage.Options{Version: c.Version, Workers: c.Workers, TempDir: c.TempDir, Secret: func(string) (codegen.Secret, error) { return c.Scheme.Secret, nil }}
 }
 
 // staged refuses what only Run can do.

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/linkforge/bulk/pipeline"
 	"github.com/linkforge/bulk/sink/postgres"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -176,7 +177,7 @@ func (u *ui) settle(cmd *cobra.Command) error {
 // unknownVariables warns of variables that look like those of flags and are of none: most likely their
 // names are misspelled.
 func (u *ui) unknownVariables(root *cobra.Command) {
-	known := []string{variable("config"), secretVariable}
+	known := []string{variable("config"), pipeline.SecretVariable}
 	for _, key := range knownKeys(root) {
 		if key != "inputs" {
 			known = append(known, variable(key))

@@ -236,7 +236,7 @@ func (o *explainOptions) askScheme(ctx context.Context) error {
 	}
 	if o.scheme.name == stored.Name && stored.Fingerprint != "" && o.given.Secret.Fingerprint() == "" {
 		if len(o.numbers) > 0 {
-			return usage(fmt.Errorf("--number: the secret (fingerprint %s) is missing: give it with --scheme-key-file or %s", stored.Fingerprint, secretVariable))
+			return usage(fmt.Errorf("--number: the secret (fingerprint %s) is missing: give it with --scheme-key-file or %s", stored.Fingerprint, pipeline.SecretVariable))
 		}
 		o.Of = o.given.Stored(o.length)
 		o.Of.Fingerprint = stored.Fingerprint

@@ -75,7 +75,7 @@ var layers = map[string][]string{
 	"pipeline/account":  {"canon", "pipeline/hygiene", "pipeline/legacy", "pipeline/manifest", "pipeline/outcome", "pipeline/rules", "pipeline/terms"}, // knows no medium
 
 	"cmd/bulk": {"pipeline/campaign", "canon", "pipeline/charset", "codegen", "pipeline", "pipeline/account", "pipeline/columns", "pipeline/verify", "pipeline/diff", "pipeline/explain", "pipeline/estimate", "pipeline/hygiene", "pipeline/legacy", "pipeline/manifest",
-		"pipeline/outcome", "pipeline/outdir", "pipeline/page", "pipeline/profile", "pipeline/readback", "pipeline/report", "pipeline/survey", "pipeline/rules", "pipeline/shorturl", "pipeline/source", "pipeline/stage", "sink", "sink/sqlite", "sink/postgres"},
+		"pipeline/outcome", "pipeline/outdir", "pipeline/page", "pipeline/profile", "pipeline/readback", "pipeline/report", "pipeline/survey", "pipeline/rules", "pipeline/source", "pipeline/stage", "sink", "sink/sqlite", "sink/postgres"},
 }
 
 // pure packages know no files, no stores and no goroutines: they import nothing else.

@@ -11,9 +11,6 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// secretVariable has the secret of a scheme.
-const secretVariable = pipeline.SecretVariable
-
 // schemeText has the flags of a scheme as they were given.
 type schemeText struct {
 	name, keyFile, blocklist string
@@ -101,7 +98,7 @@ func (t *schemeText) words() (*codegen.Blocklist, error) {
 
 // secret reads the secret of the scheme; none if it takes none.
 func (t *schemeText) secret() (codegen.Secret, error) {
-	return pipeline.ReadSecret(t.name, t.keyFile, os.Getenv(secretVariable))
+	return pipeline.ReadSecret(t.name, t.keyFile)
 }
 
 // warn tells what a user should think about twice.

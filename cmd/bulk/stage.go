@@ -10,10 +10,10 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/linkforge/bulk/codegen"
 	"github.com/linkforge/bulk/pipeline"
 	"github.com/linkforge/bulk/pipeline/account"
 	"github.com/linkforge/bulk/pipeline/manifest"
-	"github.com/linkforge/bulk/pipeline/shorturl"
 	"github.com/linkforge/bulk/pipeline/stage"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -143,8 +143,8 @@ func plan(ctx context.Context, ui *ui, o *runOptions, links []string, rows int64
 	if need := job.SettleMemory(); need > float64(half) {
 		ui.log.Warn(fmt.Sprintf("so many URLs will want a code that another one wants that settle needs about %.0f GiB of memory: plan with a larger --code-length, or settle on such a machine", need/(1<<30)), "code_length", o.CodeLength)
 	}
-	ui.note(fmt.Sprintf("planned %s of map and %s: do the tasks of %s, then those of %s", count(int64(job.Inputs()), "task"), count(int64(job.Shards()), "shard"), job.TasksOf("map"), job.TasksOf("reduce")),
-		"planned", "map_tasks", job.Inputs(), "shards", job.Shards(), "map", job.TasksOf("map"), "reduce", job.TasksOf("reduce"))
+	ui.note(fmt.Sprintf("planned %s of map and %s: do the tasks of %s, then those of %s", count(int64(job.MapTasks()), "task"), count(int64(job.Shards()), "shard"), job.TasksOf("map"), job.TasksOf("reduce")),
+		"planned", "map_tasks", job.MapTasks(), "shards", job.Shards(), "map", job.TasksOf("map"), "reduce", job.TasksOf("reduce"))
 	return nil
 }
 
@@ -168,25 +168,23 @@ const taskMemory = 288 << 20
 // open opens the plan in a directory.
 func (o *taskOptions) open(out string) (*stage.Job, error) {
 	debug.SetMemoryLimit(taskMemory)
-	name, err := stage.SchemeOf(out)
-	if err != nil {
-		return nil, stageError(err)
-	}
-	o.scheme.name = name
-	secret, err := o.scheme.secret()
-	if err != nil {
-		return nil, usage(fmt.Errorf("--scheme-key-file: %w", err))
-	}
 	if o.workers == 0 {
 		o.workers = runtime.GOMAXPROCS(0)
 	}
-	job, err := stage.Open(out, stage.Options{Version: toolVersion(), Secret: secret, Workers: o.workers, TempDir: o.tmp})
+	job, err := stage.Open(out, stage.Options{Version: toolVersion(), Workers: o.workers, TempDir: o.tmp, Secret: func(scheme string) (codegen.Secret, error) {
+		o.scheme.name = scheme
+		secret, err := o.scheme.secret()
+		if err != nil {
+			err = usage(fmt.Errorf("--scheme-key-file: %w", err))
+		}
+		return secret, err
+	}})
 	return job, stageError(err)
 }
 
 // stageError marks errors of wrong usage.
 func stageError(err error) error {
-	if errors.Is(err, stage.ErrNoPlan) || errors.Is(err, stage.ErrNoRows) || errors.As(err, new(*shorturl.HostError)) || errors.As(err, new(*stage.NoTaskError)) || errors.As(err, new(*stage.OtherPlanError)) {
+	if stage.IsUsage(err) {
 		return usage(err)
 	}
 	return err

@@ -19,6 +19,7 @@ import (
 	"runtime/debug"
 
 	sdk "github.com/apache/beam/sdks/v2/go/pkg/beam"
+	"github.com/linkforge/bulk/codegen"
 	"github.com/linkforge/bulk/pipeline"
 	"github.com/linkforge/bulk/pipeline/stage"
 )
@@ -50,15 +51,13 @@ type Place struct {
 
 // open opens the plan.
 func (p *Place) open() (*stage.Job, error) {
-	scheme, err := stage.SchemeOf(p.Out)
-	if err != nil {
-		return nil, err
-	}
-	secret, err := pipeline.ReadSecret(scheme, p.KeyFile, os.Getenv(pipeline.SecretVariable))
-	if err != nil {
-		return nil, fmt.Errorf("the secret of the scheme: %w", err)
-	}
-	job, err := stage.Open(p.Out, stage.Options{Version: Version(), Secret: secret, Workers: p.Workers, TempDir: p.TempDir})
+	job, err := stage.Open(p.Out, stage.Options{Version: Version(), Workers: p.Workers, TempDir: p.TempDir, Secret: func(scheme string) (codegen.Secret, error) {
+		secret, err := pipeline.ReadSecret(scheme, p.KeyFile)
+		if err != nil {
+			err = fmt.Errorf("the secret of the scheme: %w", err)
+		}
+		return secret, err
+	}})
 	if err == nil && p.Plan != "" && p.Plan != job.ID() {
 		err = fmt.Errorf("%s has another plan than when this began", p.Out)
 	}
@@ -130,7 +129,7 @@ func (d *driver) do(ctx context.Context, tasks func(s sdk.Scope) (reports []sdk.
 
 // shards does Map and Reduce.
 func (d *driver) shards(s sdk.Scope) []sdk.PCollection {
-	inputs := make([]int, d.job.Inputs())
+	inputs := make([]int, d.job.MapTasks())
 	for n := range inputs {
 		inputs[n] = n
 	}

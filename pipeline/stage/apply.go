@@ -25,12 +25,12 @@ func (a applied) digest() string { return a.Part.File.SHA256 + a.Collisions.SHA2
 
 // Apply writes a shard that was amended, which is known by its number, as it was settled.
 func (j *Job) Apply(ctx context.Context, n int) error {
-	_, err := j.apply(ctx, n)
+	_, err := j.ApplyTo(ctx, n)
 	return err
 }
 
-// apply returns the name of the report.
-func (j *Job) apply(ctx context.Context, n int) (reported string, err error) {
+// ApplyTo does the same for an engine, and returns the name of the report.
+func (j *Job) ApplyTo(ctx context.Context, n int) (reported string, err error) {
 	if err := checkTask("apply", n, j.Shards()); err != nil {
 		return "", err
 	}
@@ -102,7 +102,7 @@ func (s *shard) writeLate(ctx context.Context, a *attempt, reasons map[string]in
 	if err != nil {
 		return File{}, errors.Join(err, late.Close())
 	}
-	w, _, err := a.writeRejects(ctx, late)
+	w, err := a.writeRejects(ctx, late)
 	return w, errors.Join(err, late.Close())
 }
 

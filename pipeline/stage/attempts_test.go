@@ -180,8 +180,8 @@ func TestPartChanges(t *testing.T) {
 	writeInput(t, s.cfg.Inputs[0], b.String())
 	plan, err := pipeline.PlanStages(t.Context(), s.cfg, nil, s.rows)
 	must(t, err)
-	if plan.Inputs() != 3 {
-		t.Fatalf("%d parts of 300 rows for shards of 10", plan.Inputs())
+	if plan.MapTasks() != 3 {
+		t.Fatalf("%d parts of 300 rows for shards of 10", plan.MapTasks())
 	}
 	for n := range 3 {
 		must(t, s.open(t).Map(t.Context(), n))
@@ -198,7 +198,7 @@ func TestOtherProcess(t *testing.T) {
 	if _, err := stage.Open(s.cfg.Out, stage.Options{Version: "other"}); err == nil || !strings.Contains(err.Error(), "bulk test, and this is other") {
 		t.Error(err)
 	}
-	if _, err := stage.Open(s.cfg.Out, stage.Options{Version: "test", Secret: secret}); err == nil || !strings.Contains(err.Error(), "has no secret") {
+	if _, err := stage.Open(s.cfg.Out, stage.Options{Version: "test", Secret: given(secret)}); err == nil || !strings.Contains(err.Error(), "has no secret") {
 		t.Error(err)
 	}
 }

@@ -70,7 +70,8 @@ func (j *Job) Commit(ctx context.Context) (*Run, error) {
 	}
 	if before := j.published(m, done.parts); before != nil {
 		before.Rewritten = done.rewritten()
-		return before, nil
+		before.First, err = j.writeRejects(ctx, io.Discard, rejects)
+		return before, err
 	}
 	run := &Run{Manifest: m, Out: j.out, Rewritten: done.rewritten(), Limit: j.terms.MaxRejects, Expected: j.terms.ExpectRows}
 	c := m.Counts

@@ -96,24 +96,25 @@ func (c *chunks) next() (err error) {
 // A feed hands over what Map made for a shard: pieces of stretches, valid during the call.
 type feed func(take func(of byte, stretch []byte) error) error
 
-// files feeds from the files of Map; or, if an engine had the exchange, from what Reduce kept.
+// files feeds from the files of Map.
 func (j *Job) files(shard int) feed {
 	return func(take func(of byte, stretch []byte) error) error {
 		maps, err := accepted[mapped](j, "map", upTo(j.inputTasks()))
 		if err != nil {
 			return err
 		}
-		if _, err := j.whole(inOrder(maps)); err != nil {
+		list := inOrder(maps)
+		if _, err := j.whole(list); err != nil {
 			return err
 		}
 		links, err := j.links()
 		if err != nil {
 			return err
 		}
-		if slices.ContainsFunc(inOrder(maps), func(m mapped) bool { return m.Rows.Name == "" }) {
-			return errNoEngine
-		}
-		for _, m := range inOrder(maps) {
+		for _, m := range list {
+			if m.Rows.Name == "" {
+				return errNoEngine
+			}
 			if err := j.feedStretch(m.Rows, shard, ofRows, take); err != nil {
 				return err
 			}
@@ -242,11 +243,6 @@ func (j *Job) ReduceFrom(ctx context.Context, n int, next func() ([]byte, error)
 			}
 		}
 	}, &told)
-}
-
-// ApplyTo does Apply, and returns the name of the report.
-func (j *Job) ApplyTo(ctx context.Context, n int) (reported string, err error) {
-	return j.apply(ctx, n)
 }
 
 // Relative reports whether inputs or exports have names that are meant in the working directory, in which

@@ -63,7 +63,7 @@ func upTo(n int) (list []int) {
 
 // mapAll does Map.
 func (e *engine) mapAll(ctx context.Context) {
-	e.all(upTo(e.job.Inputs()), func(n int) (func(), string, error) {
+	e.all(upTo(e.job.MapTasks()), func(n int) (func(), string, error) {
 		of := map[int][][]byte{}
 		report, err := e.job.MapTo(ctx, n, func(shard int, chunk []byte) error {
 			of[shard] = append(of[shard], chunk)

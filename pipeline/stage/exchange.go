@@ -155,14 +155,12 @@ func (j *Job) stretch(f File, shard int) (data []byte, err error) {
 //	key 8 | length uvarint | reject
 type rejectFile struct {
 	*file
-	sum *xxh3.Hasher
 	buf []byte
 }
 
 func (r *rejectFile) add(key uint64, rec []byte) error {
 	r.buf = binary.AppendUvarint(binary.LittleEndian.AppendUint64(r.buf[:0], key), uint64(len(rec)))
 	r.buf = append(r.buf, rec...)
-	_, _ = r.sum.Write(r.buf)
 	_, err := r.Write(r.buf)
 	return err
 }

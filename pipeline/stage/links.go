@@ -33,7 +33,7 @@ type Links struct {
 // FindLinks reads what is told of exports. The links of each workspace must be in one of them, and made as
 // the run makes links: by this profile and scheme.
 func FindLinks(ctx context.Context, names []string, profile string, scheme sink.Scheme, rows int64) (list []Links, err error) {
-	in := map[manifest.Text]string{} // workspaces, by export
+	has := map[manifest.Text]string{} // the export of each workspace
 	for _, name := range names {
 		told, err := manifest.ReadLinks(name)
 		if err != nil {
@@ -43,8 +43,8 @@ func FindLinks(ctx context.Context, names []string, profile string, scheme sink.
 			theirs := sink.Scheme{Name: w.Scheme, CodeLength: w.CodeLength, Multiplier: w.Multiplier, Fingerprint: w.Fingerprint, Fold: w.Fold}
 			why := ""
 			switch {
-			case in[w.Workspace] != "":
-				why = fmt.Sprintf("the links of workspace %q are in %s, too", w.Workspace, in[w.Workspace])
+			case has[w.Workspace] != "":
+				why = fmt.Sprintf("the links of workspace %q are in %s, too", w.Workspace, has[w.Workspace])
 			case w.Rules:
 				why = fmt.Sprintf("workspace %q has links with link rules, or that were deleted, which stages do not know", w.Workspace)
 			case w.Profile != profile:
@@ -55,7 +55,7 @@ func FindLinks(ctx context.Context, names []string, profile string, scheme sink.
 			if why != "" {
 				return nil, fmt.Errorf("%s: %s", name, why)
 			}
-			in[w.Workspace] = name
+			has[w.Workspace] = name
 		}
 		in, err := openLinks(ctx, name, source.Options{})
 		if err != nil {
@@ -277,7 +277,7 @@ func (l *Links) check(read []manifest.LinksOf) error {
 // links returns what the tasks of Map tell of the exports, in order, and whether these are as they were
 // described.
 func (j *Job) links() ([]linked, error) {
-	told, err := accepted[linked](j, "map", upTo(j.Inputs())[j.inputTasks():])
+	told, err := accepted[linked](j, "map", upTo(j.MapTasks())[j.inputTasks():])
 	if err != nil {
 		return nil, err
 	}

@@ -16,7 +16,6 @@ import (
 	"github.com/linkforge/bulk/pipeline/manifest"
 	"github.com/linkforge/bulk/pipeline/shorturl"
 	"github.com/linkforge/bulk/pipeline/source"
-	"github.com/zeebo/xxh3"
 )
 
 // mapped is what an attempt of Map tells.
@@ -32,7 +31,7 @@ type mapped struct {
 }
 
 func (m mapped) files() []File  { return named(m.Rows, m.Rejects) }
-func (m mapped) digest() string { return m.Input.SHA256 + m.Stamp + m.Digest }
+func (m mapped) digest() string { return m.Input.SHA256 + m.Stamp + m.Digest + m.Rejects.SHA256 }
 
 // Map reads an input, or an export of links, which is known by its number: the inputs come first.
 func (j *Job) Map(ctx context.Context, n int) error {
@@ -43,7 +42,7 @@ func (j *Job) Map(ctx context.Context, n int) error {
 // MapTo does the same for an engine that has the exchange: rows and links go there. It returns the name of
 // the report.
 func (j *Job) MapTo(ctx context.Context, n int, emit Emit) (reported string, err error) {
-	if err := checkTask("map", n, j.Inputs()); err != nil {
+	if err := checkTask("map", n, j.MapTasks()); err != nil {
 		return "", err
 	}
 	if inputs := j.inputTasks(); n >= inputs {
@@ -73,11 +72,9 @@ func (j *Job) MapTo(ctx context.Context, n int, emit Emit) (reported string, err
 		return "", err
 	}
 	told.Sum = x.total
-	rejects, sum, err := a.writeRejects(ctx, rows.Rejects)
-	if err != nil {
+	if told.Rejects, err = a.writeRejects(ctx, rows.Rejects); err != nil {
 		return "", err
 	}
-	told.Rejects, told.Digest = rejects, told.Digest+sum
 	told.Input = rows.Manifest()[file]
 	return a.report(told)
 }
@@ -127,20 +124,19 @@ func (j *Job) writeShards(ctx context.Context, x *exchange, rows *intake.Rows) e
 	return at.Err()
 }
 
-// writeRejects writes rejects, and returns the digest of their content.
-func (a *attempt) writeRejects(ctx context.Context, rejects *extsort.Sorter) (w File, digest string, err error) {
+// writeRejects writes rejects.
+func (a *attempt) writeRejects(ctx context.Context, rejects *extsort.Sorter) (File, error) {
 	f, name, err := a.create(".rejects")
 	if err != nil {
-		return w, "", err
+		return File{}, err
 	}
-	r := &rejectFile{file: f, sum: xxh3.New()}
+	r := &rejectFile{file: f.digested()}
 	at := rejects.Cursor(ctx, 1)
 	defer at.Close()
 	for err == nil && at.Next() {
 		err = r.add(at.Key(), at.Record())
 	}
-	w, err = f.written(name, errors.Join(err, at.Err()))
-	return w, fmt.Sprintf("%016x", r.sum.Sum64()), err
+	return f.written(name, errors.Join(err, at.Err()))
 }
 
 // loadRejects puts the rejects of a file into a sorter.

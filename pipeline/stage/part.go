@@ -53,8 +53,8 @@ func tasksOf(files [][]source.Groups) (n int) {
 // inputTasks is how many tasks of Map read inputs. Those that read exports come after them.
 func (j *Job) inputTasks() int { return tasksOf(j.plan.Reading.Parts) }
 
-// Inputs is the number of parts of inputs and exports: so many tasks Map has.
-func (j *Job) Inputs() int { return j.inputTasks() + tasksOf(j.linksParts()) }
+// MapTasks is how many tasks Map has: one for each part of an input or export.
+func (j *Job) MapTasks() int { return j.inputTasks() + tasksOf(j.linksParts()) }
 
 func (j *Job) linksParts() (files [][]source.Groups) {
 	for i := range j.plan.Links {

@@ -3,7 +3,8 @@ package stage
 import (
 	"bytes"
 	"context"
-	"encoding/json"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -26,7 +27,7 @@ func Make(ctx context.Context, out string, run *manifest.Manifest, reading Readi
 	if err != nil {
 		return nil, err
 	}
-	j = &Job{out: out, opts: opts, run: told, plan: Plan{Run: json.RawMessage(buf.Bytes()), Reading: reading, Links: links}}
+	j = &Job{out: out, opts: opts, run: told, plan: Plan{Run: bytes.Clone(buf.Bytes()), Reading: reading, Links: links}}
 	if err := j.prepare(); err != nil {
 		return nil, err
 	}
@@ -38,7 +39,7 @@ func Make(ctx context.Context, out string, run *manifest.Manifest, reading Readi
 			err = errors.Join(err, os.RemoveAll(j.path(work)))
 		}
 	}()
-	for stage, tasks := range map[string]int{"map": j.Inputs(), "reduce": j.Shards()} {
+	for stage, tasks := range map[string]int{"map": j.MapTasks(), "reduce": j.Shards()} {
 		var lines []string
 		for n := range tasks {
 			lines = append(lines, j.task(stage, n))
@@ -47,14 +48,18 @@ func Make(ctx context.Context, out string, run *manifest.Manifest, reading Readi
 			return nil, err
 		}
 	}
-	if err := writeJSON(filepath.Join(out, work, planName), &j.plan); err != nil {
+	buf.Reset()
+	if err := encode(&buf, &j.plan); err != nil {
 		return nil, err
 	}
-	planned, err := readPlan(out)
-	if err == nil {
-		j.id = planned.id
-	}
-	return j, err
+	j.id = idOf(buf.Bytes())
+	return j, writeWhole(j.path(work+"/"+planName), func(w io.Writer) error { _, err := w.Write(buf.Bytes()); return err })
+}
+
+// idOf returns the ID of a plan.
+func idOf(plan []byte) string {
+	sum := sha256.Sum256(plan)
+	return hex.EncodeToString(sum[:3])
 }
 
 // task returns the command of a task.

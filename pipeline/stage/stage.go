@@ -30,7 +30,6 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
-	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -47,6 +46,7 @@ import (
 	"github.com/linkforge/bulk/pipeline/manifest"
 	"github.com/linkforge/bulk/pipeline/record"
 	"github.com/linkforge/bulk/pipeline/settle"
+	"github.com/linkforge/bulk/pipeline/shorturl"
 	"github.com/linkforge/bulk/pipeline/source"
 	"github.com/linkforge/bulk/pipeline/terms"
 )
@@ -89,10 +89,11 @@ func (r *Reading) options() source.Options {
 
 // Options are those of a process that does tasks. None of them can change a result.
 type Options struct {
-	Version string         // of the tool, which must be that of the plan
-	Secret  codegen.Secret // of the scheme, if it has one
-	Workers int            // goroutines that compute; at least 1
-	TempDir string         // of what does not fit in memory; "": that of the system
+	Version string // of the tool, which must be that of the plan
+	Workers int    // goroutines that compute; at least 1
+	TempDir string // of what does not fit in memory; "": that of the system
+
+	Secret func(scheme string) (codegen.Secret, error) // returns the secret of a scheme, if it has one
 
 	attempt string // names the attempts of a test; "": each has a name of its own
 }
@@ -149,8 +150,7 @@ func readPlan(out string) (*Job, error) {
 	if err != nil {
 		return nil, err
 	}
-	sum := sha256.Sum256(data)
-	j := &Job{out: out, id: hex.EncodeToString(sum[:3])}
+	j := &Job{out: out, id: idOf(data)}
 	if err = json.Unmarshal(data, &j.plan); err == nil {
 		j.run, err = manifest.Read(j.plan.Run)
 	}
@@ -160,13 +160,9 @@ func readPlan(out string) (*Job, error) {
 	return j, nil
 }
 
-// SchemeOf returns the name of the scheme of the plan in an output directory.
-func SchemeOf(out string) (string, error) {
-	j, err := readPlan(out)
-	if err != nil {
-		return "", err
-	}
-	return j.run.Scheme.Name, nil
+// IsUsage reports whether an error is of a plan, or of a task, that cannot be done as it was asked for.
+func IsUsage(err error) bool {
+	return errors.Is(err, ErrNoPlan) || errors.Is(err, ErrNoRows) || errors.As(err, new(*NoTaskError)) || errors.As(err, new(*OtherPlanError)) || errors.As(err, new(*shorturl.HostError))
 }
 
 // An OtherPlanError says why a process cannot do the tasks of a plan.
@@ -184,7 +180,11 @@ func (j *Job) prepare() (err error) {
 		return fmt.Errorf("the plan: %s is %v", problems[0].Field, problems[0].Got)
 	}
 	s := &j.run.Scheme
-	if got := j.opts.Secret.Fingerprint(); got != s.Fingerprint {
+	secret, err := j.opts.Secret(s.Name)
+	if err != nil {
+		return err
+	}
+	if got := secret.Fingerprint(); got != s.Fingerprint {
 		switch {
 		case got == "":
 			return &OtherPlanError{"the scheme of the plan has a secret, and this process has none: give Config.Scheme.Secret"}
@@ -194,7 +194,7 @@ func (j *Job) prepare() (err error) {
 		return &OtherPlanError{fmt.Sprintf("the secret of the scheme is not that of the plan: its fingerprint is %s, and must be %s", got, s.Fingerprint)}
 	}
 	var maker codegen.Maker
-	if maker.Scheme, _, err = (codegen.Choice{Name: s.Name, Length: s.CodeLength, Secret: j.opts.Secret}).Make(); err != nil {
+	if maker.Scheme, _, err = (codegen.Choice{Name: s.Name, Length: s.CodeLength, Secret: secret}).Make(); err != nil {
 		return err
 	}
 	if j.inputs, err = intake.Describe(j.run.Inputs); err != nil {

@@ -59,10 +59,15 @@ type set struct {
 	planned *stage.Job // by do
 }
 
+// given returns a secret for any scheme.
+func given(secret codegen.Secret) func(string) (codegen.Secret, error) {
+	return func(string) (codegen.Secret, error) { return secret, nil }
+}
+
 // open opens the plan of a set.
 func (s *set) open(t rapid.TB) *stage.Job {
 	t.Helper()
-	j, err := stage.Open(s.cfg.Out, stage.Options{Version: s.cfg.Version, Secret: s.cfg.Scheme.Secret, Workers: 2})
+	j, err := stage.Open(s.cfg.Out, stage.Options{Version: s.cfg.Version, Secret: given(s.cfg.Scheme.Secret), Workers: 2})
 	must(t, err)
 	return j
 }
@@ -78,7 +83,7 @@ func (s *set) do(t rapid.TB, each func(stage string, n int, task func(j *stage.J
 		addEmptyShards(t, s.cfg.Out)
 		plan = s.open(t)
 	}
-	for n := range plan.Inputs() {
+	for n := range plan.MapTasks() {
 		each("map", n, func(j *stage.Job) error { return j.Map(ctx, n) })
 	}
 	for n := range plan.Shards() {

@@ -24,7 +24,6 @@ import (
 	_ "github.com/apache/beam/sdks/v2/go/pkg/beam/runners/universal"
 	"github.com/linkforge/bulk/pipeline"
 	"github.com/linkforge/bulk/pipeline/beam"
-	"github.com/linkforge/bulk/pipeline/shorturl"
 	"github.com/linkforge/bulk/pipeline/stage"
 )
 
@@ -233,7 +232,7 @@ func exitCode(err error) int {
 		return exitInterrupted
 	case errors.As(err, new(*pipeline.TooManyRejectsError)):
 		return exitTooMany
-	case errors.Is(err, stage.ErrNoPlan), errors.Is(err, stage.ErrNoRows), errors.As(err, new(*stage.OtherPlanError)), errors.As(err, new(*shorturl.HostError)):
+	case stage.IsUsage(err):
 		return exitUsage
 	}
 	return exitFailed
