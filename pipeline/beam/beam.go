@@ -120,7 +120,7 @@ func (d *driver) do(ctx context.Context, tasks func(s sdk.Scope) (reports []sdk.
 	name := rand.Text()
 	p, s := sdk.NewPipelineWithRoot()
 	reports := tasks(s)
-	sdk.ParDo0(s.Scope("list"), &listFn{Place: d.place, Name: name}, sdk.GroupByKey(s, sdk.Flatten(s, reports...)))
+	sdk.ParDo0(s.Scope("list"), &listFn{Worker{Place: d.place}, name}, sdk.GroupByKey(s, sdk.Flatten(s, reports...)))
 	if _, err := sdk.Run(ctx, d.runner, p); err != nil {
 		return fmt.Errorf("the engine: %w", err)
 	}
@@ -133,13 +133,13 @@ func (d *driver) shards(s sdk.Scope) []sdk.PCollection {
 	for n := range inputs {
 		inputs[n] = n
 	}
-	chunks, mapped := sdk.ParDo2(s.Scope("map"), &mapFn{Place: d.place}, numbers(s, inputs))
-	return []sdk.PCollection{mapped, sdk.ParDo(s.Scope("reduce"), &reduceFn{Place: d.place}, sdk.GroupByKey(s, chunks))}
+	chunks, mapped := sdk.ParDo2(s.Scope("map"), &mapFn{Worker{Place: d.place}}, numbers(s, inputs))
+	return []sdk.PCollection{mapped, sdk.ParDo(s.Scope("reduce"), &reduceFn{Worker{Place: d.place}}, sdk.GroupByKey(s, chunks))}
 }
 
 // apply does Apply of shards.
 func (d *driver) apply(s sdk.Scope, shards []int) []sdk.PCollection {
-	return []sdk.PCollection{sdk.ParDo(s.Scope("apply"), &applyFn{Place: d.place}, numbers(s, shards))}
+	return []sdk.PCollection{sdk.ParDo(s.Scope("apply"), &applyFn{Worker{Place: d.place}}, numbers(s, shards))}
 }
 
 // numbers are the tasks, spread over the workers.

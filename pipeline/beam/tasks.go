@@ -27,17 +27,21 @@ const reported = 0
 // failed begins what a worker says of an error. An engine wraps that in what only its developers understand.
 const failed = "a worker failed: "
 
-// worker opens the plan in a worker.
-func (p *Place) worker() (*stage.Job, error) {
-	var job *stage.Job
-	err := p.enter()
-	if err == nil {
-		job, err = p.open()
+// A Worker is what all DoFns have.
+type Worker struct {
+	Place Place
+	job   *stage.Job
+}
+
+// Setup opens the plan.
+func (w *Worker) Setup() (err error) {
+	if err = w.Place.enter(); err == nil {
+		w.job, err = w.Place.open()
 	}
 	if err != nil {
 		err = fmt.Errorf("%s%w", failed, err)
 	}
-	return job, err
+	return err
 }
 
 // enter goes to the working directory of the driver, unless the worker is in it.
@@ -76,16 +80,7 @@ func Short(err error) error {
 }
 
 // A mapFn does the task of an input. It emits chunks by shard, and the name of its report.
-type mapFn struct {
-	Place Place
-	job   *stage.Job
-}
-
-// Setup opens the plan.
-func (f *mapFn) Setup() (err error) {
-	f.job, err = f.Place.worker()
-	return err
-}
+type mapFn struct{ Worker }
 
 // ProcessElement does a task.
 func (f *mapFn) ProcessElement(ctx context.Context, n int64, chunks, reports func(int64, []byte)) error {
@@ -97,16 +92,7 @@ func (f *mapFn) ProcessElement(ctx context.Context, n int64, chunks, reports fun
 }
 
 // A reduceFn does the task of a shard. It emits the name of its report.
-type reduceFn struct {
-	Place Place
-	job   *stage.Job
-}
-
-// Setup opens the plan.
-func (f *reduceFn) Setup() (err error) {
-	f.job, err = f.Place.worker()
-	return err
-}
+type reduceFn struct{ Worker }
 
 // ProcessElement does a task.
 func (f *reduceFn) ProcessElement(ctx context.Context, n int64, chunks func(*[]byte) bool, reports func(int64, []byte)) error {
@@ -125,16 +111,7 @@ func (f *reduceFn) ProcessElement(ctx context.Context, n int64, chunks func(*[]b
 }
 
 // An applyFn does the task of a shard that was amended. It emits the name of its report.
-type applyFn struct {
-	Place Place
-	job   *stage.Job
-}
-
-// Setup opens the plan.
-func (f *applyFn) Setup() (err error) {
-	f.job, err = f.Place.worker()
-	return err
-}
+type applyFn struct{ Worker }
 
 // ProcessElement does a task.
 func (f *applyFn) ProcessElement(ctx context.Context, n int64, reports func(int64, []byte)) error {
@@ -144,15 +121,8 @@ func (f *applyFn) ProcessElement(ctx context.Context, n int64, reports func(int6
 
 // A listFn writes the list of all reports that the engine counts.
 type listFn struct {
-	Place Place
-	Name  string // of the list
-	job   *stage.Job
-}
-
-// Setup opens the plan.
-func (f *listFn) Setup() (err error) {
-	f.job, err = f.Place.worker()
-	return err
+	Worker
+	Name string // of the list
 }
 
 // ProcessElement writes the list.
