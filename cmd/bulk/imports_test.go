@@ -45,8 +45,8 @@ var layers = map[string][]string{
 	"pipeline/manifest":      {"pipeline/fsys"},
 	"pipeline/outdir":        {"pipeline/fsys", "pipeline/manifest"},
 	"pipeline/report":        {"pipeline/shorturl", "canon", "codegen", "pipeline/legacy", "pipeline/outcome", "pipeline/rules", "pipeline/terms"},
-	"pipeline/readback":      {"canon", "pipeline/columns", "pipeline/fsys", "pipeline/outcome", "pipeline/report", "pipeline/source"},
-	"pipeline/survey":        {"pipeline/manifest", "pipeline/outcome", "pipeline/readback", "pipeline/report", "pipeline/rules", "pipeline/terms", "pipeline/topk"},
+	"pipeline/readback":      {"canon", "pipeline/columns", "pipeline/fsys", "pipeline/manifest", "pipeline/outcome", "pipeline/report", "pipeline/source", "pipeline/terms"},
+	"pipeline/survey":        {"pipeline/manifest", "pipeline/outcome", "pipeline/readback", "pipeline/rules", "pipeline/terms", "pipeline/topk"},
 	"pipeline/record":        {"codegen", "pipeline/legacy", "pipeline/outcome", "pipeline/packed", "pipeline/rules"}, // also for use in a distributed runner
 
 	"pipeline/campaign/campaigntest": {},
@@ -63,7 +63,7 @@ var layers = map[string][]string{
 	"pipeline/emit":   {"pipeline/campaign", "canon", "codegen", "pipeline/claim", "pipeline/extsort", "pipeline/intake", "pipeline/legacy", "pipeline/manifest", "pipeline/outcome", "pipeline/packed", "pipeline/record", "pipeline/report", "pipeline/rules", "pipeline/settle", "sink"},
 	"pipeline/remove": {"canon", "codegen", "pipeline/columns", "pipeline/extsort", "pipeline/intake", "pipeline/legacy", "pipeline/outcome", "pipeline/packed", "pipeline/profile", "pipeline/record", "pipeline/report", "pipeline/rules", "pipeline/source", "sink"},
 	"pipeline/stage":  {"codegen", "pipeline/assign", "pipeline/columns", "pipeline/emit", "pipeline/estimate", "pipeline/extsort", "pipeline/intake", "pipeline/legacy", "pipeline/manifest", "pipeline/outcome", "pipeline/outdir", "pipeline/packed", "pipeline/record", "pipeline/report", "pipeline/settle", "pipeline/shorturl", "pipeline/source", "pipeline/terms", "sink"}, // for any scheduler or engine
-	"pipeline/load":   {"codegen", "pipeline/emit", "pipeline/manifest", "pipeline/outcome", "pipeline/readback", "pipeline/report", "pipeline/terms", "sink"},
+	"pipeline/load":   {"codegen", "pipeline/emit", "pipeline/manifest", "pipeline/outcome", "pipeline/readback", "pipeline/terms", "sink"},
 	"pipeline": {"pipeline/campaign", "canon", "codegen", "pipeline/along", "pipeline/columns", "pipeline/emit", "pipeline/extsort", "pipeline/fsys", "pipeline/hygiene", "pipeline/intake", "pipeline/judge", "pipeline/legacy", "pipeline/load", "pipeline/manifest", "pipeline/outcome",
 		"pipeline/outdir", "pipeline/profile", "pipeline/record", "pipeline/remove", "pipeline/report", "pipeline/rules", "pipeline/settle", "pipeline/shorturl", "pipeline/source", "pipeline/stage", "sink", "pipeline/terms"},
 

@@ -47,7 +47,6 @@ func (c *Commit) Account() *Account {
 			a.add(f)
 		}
 	}
-	a.add(Fact{Key: "manifest_sha256", Name: "manifest", Value: c.ManifestSHA256, Exact: true},
-		Fact{Key: "exit_code", Log: "-", Value: ID(c.ExitCode)}, Fact{Key: "command", Log: "-", Name: "next", Value: c.Command, Exact: true})
+	a.add(c.last()...)
 	return a
 }

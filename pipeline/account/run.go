@@ -513,18 +513,20 @@ func ratesOf(stages []manifest.Stage) (rates []Part) {
 
 // end says which store it was, and what to do next.
 func (r *Run) end() []Fact {
-	sum := Fact{Key: "manifest_sha256", Name: "manifest", Value: r.ManifestSHA256, Exact: true}
 	if r.Repeated {
-		return []Fact{sum, {Key: "exit_code", Log: "-", Value: ID(r.ExitCode)}, {Key: "command", Log: "-", Name: "next", Value: r.Command, Exact: true}}
+		return r.last()
 	}
 	store := Fact{Key: "store", Name: "store", Value: r.Store}
 	if r.NewStore {
 		store.Words = "created the store {}"
 	}
-	return []Fact{
-		sum, store, {Key: "new_store", Value: r.NewStore}, workspaces(r.Workspaces, r.NewWorkspaces, r.Stored), {Key: "new_workspaces", Value: some(r.NewWorkspaces)},
-		{Key: "exit_code", Log: "-", Value: ID(r.ExitCode)}, {Key: "command", Log: "-", Name: "next", Value: r.Command, Exact: true},
-	}
+	return r.last(store, Fact{Key: "new_store", Value: r.NewStore}, workspaces(r.Workspaces, r.NewWorkspaces, r.Stored), Fact{Key: "new_workspaces", Value: some(r.NewWorkspaces)})
+}
+
+// last returns the last facts: the manifest, those between, and what to do next.
+func (r *Run) last(between ...Fact) []Fact {
+	list := append([]Fact{{Key: "manifest_sha256", Name: "manifest", Value: r.ManifestSHA256, Exact: true}}, between...)
+	return append(list, Fact{Key: "exit_code", Log: "-", Value: ID(r.ExitCode)}, Fact{Key: "command", Log: "-", Name: "next", Value: r.Command, Exact: true})
 }
 
 // workspaces says which workspaces a run has, and which of them are new; some may be new since the

@@ -25,7 +25,6 @@ import (
 	"github.com/linkforge/bulk/pipeline/manifest"
 	"github.com/linkforge/bulk/pipeline/outcome"
 	"github.com/linkforge/bulk/pipeline/readback"
-	"github.com/linkforge/bulk/pipeline/report"
 	"github.com/linkforge/bulk/pipeline/terms"
 	"github.com/linkforge/bulk/sink"
 	"golang.org/x/sync/errgroup"
@@ -58,16 +57,15 @@ func Open(dir string) (*Mapping, error) {
 	if err != nil {
 		return nil, err
 	}
-	files, parts := m.Reports()
-	if parts == nil {
+	if _, parts := m.Reports(); parts == nil {
 		return nil, fmt.Errorf("%s: %w", dir, ErrNoParts)
 	}
 	told, problems := terms.Parse(m)
 	if len(problems) > 0 {
 		return nil, fmt.Errorf("%s: the manifest: %s is %v", dir, problems[0].Field, problems[0].Got)
 	}
-	opts := readback.Options{ExcelSafe: told.ExcelSafe, Columns: report.ColumnsOf(told, m.Numbers != nil, m.Rules != nil), FS: readback.Parts(dir, files.Mapping(), parts)}
-	return &Mapping{Manifest: m, SHA256: sum, Terms: told, dir: dir, path: filepath.Join(dir, files.Mapping()), opts: opts}, nil
+	path, opts := readback.Of(dir, m, told)
+	return &Mapping{Manifest: m, SHA256: sum, Terms: told, dir: dir, path: path, opts: opts}, nil
 }
 
 // Read reads all parts. One that is not as the manifest says is an error. It notes the workspaces.

@@ -10,7 +10,25 @@ import (
 	"path/filepath"
 
 	"github.com/linkforge/bulk/pipeline/fsys"
+	"github.com/linkforge/bulk/pipeline/manifest"
+	"github.com/linkforge/bulk/pipeline/report"
+	"github.com/linkforge/bulk/pipeline/terms"
 )
+
+// Of returns the path of the mapping of a run whose manifest lies in dir, and how to read it with OpenMapping;
+// "": the run has none.
+func Of(dir string, m *manifest.Manifest, told *terms.Terms) (path string, opts Options) {
+	files, parts := m.Reports()
+	name := files.Mapping()
+	if name == "" {
+		return "", opts
+	}
+	opts = Options{ExcelSafe: told.ExcelSafe, Columns: report.ColumnsOf(told, m.Numbers != nil, m.Rules != nil)}
+	if parts != nil {
+		opts.FS = Parts(dir, name, parts)
+	}
+	return filepath.Join(dir, name), opts
+}
 
 // Parts returns a file system in which the parts of a mapping in CSV, each with its header, are one file of
 // this name in dir, where they lie under their names of a manifest. Whoever reads it reads them one after the

@@ -5,12 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"path/filepath"
 
 	"github.com/linkforge/bulk/pipeline/manifest"
 	"github.com/linkforge/bulk/pipeline/outcome"
 	"github.com/linkforge/bulk/pipeline/readback"
-	"github.com/linkforge/bulk/pipeline/report"
 	"github.com/linkforge/bulk/pipeline/terms"
 	"golang.org/x/sync/errgroup"
 )
@@ -18,16 +16,10 @@ import (
 // Read surveys the mapping of a run, whose manifest lies in dir; nil: the run has no mapping. A mapping
 // that has other numbers of rows than the manifest says is an error.
 func Read(ctx context.Context, dir string, m *manifest.Manifest) (*Survey, error) {
-	files, parts := m.Reports()
-	name := files.Mapping()
-	if name == "" {
-		return nil, nil
-	}
-	path := filepath.Join(dir, name)
 	told, _ := terms.Parse(m) // an option that no run has counts as none
-	opts := readback.Options{ExcelSafe: told.ExcelSafe, Columns: report.ColumnsOf(told, m.Numbers != nil, m.Rules != nil)}
-	if parts != nil {
-		opts.FS = readback.Parts(dir, name, parts)
+	path, opts := readback.Of(dir, m, told)
+	if path == "" {
+		return nil, nil
 	}
 	rows, err := readback.OpenMapping(ctx, path, opts)
 	if err != nil {
