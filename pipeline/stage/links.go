@@ -84,12 +84,12 @@ func schemeText(s sink.Scheme) string {
 }
 
 // unfit are columns of an export that only links have which stages do not know.
-var unfit = []string{"expires_at", "max_uses", "link_type", "owner_id", "ref", "marked_at", "status"}
+var unfit = []string{"expires_at", "max_uses", "link_type", "owner_id", "ref", "marked_at"}
 
 // A linkReader reads an export.
 type linkReader struct {
 	*source.Input
-	at    [5]int // columns: workspace, code, kind, canonical URL, base key
+	at    [6]int // columns: workspace, code, kind, canonical URL; base key and status, which may be lacking
 	cells source.Cells
 }
 
@@ -100,7 +100,7 @@ func openLinks(ctx context.Context, name string, opts source.Options) (*linkRead
 		return nil, err
 	}
 	r := &linkReader{Input: in}
-	for i, column := range []string{"workspace_id", "short_code", "kind", "canonical_url", "base_key"} {
+	for i, column := range []string{"workspace_id", "short_code", "kind", "canonical_url", "base_key", "status"} {
 		if r.at[i] = slices.Index(in.Columns, column); r.at[i] < 0 && i < 4 {
 			return nil, errors.Join(fmt.Errorf("%s: has no column %s", name, column), in.Close())
 		}
@@ -131,6 +131,9 @@ func (r *linkReader) read(ctx context.Context, visit func(l *link) error) error 
 			l := link{workspace: cell(0), code: cell(1), canonical: cell(3), alias: string(cell(2)) == legacy.KindAlias}
 			if !l.alias && len(cell(4)) > 0 {
 				return fmt.Errorf("row %d: links that have parts cannot be used", b.Rows[i])
+			}
+			if status := cell(5); len(status) > 0 && string(status) != sink.Active {
+				return fmt.Errorf("row %d: its status is %s: links that ended or were deleted cannot be used", b.Rows[i], status)
 			}
 			if err := visit(&l); err != nil {
 				return err
