@@ -37,7 +37,8 @@ import (
 // A new feature joins in one of two ways. If it is an operation, it is a method of sequence that does it
 // to the store and to the world, and an entry of sequenceOps. If it is an option of runs, it is a field of
 // turn, which sequence.draw draws, turn.config passes on and the model obeys, as it does --revive. A campaign is one:
-// its plain run is that of turn.items. What belongs to a workspace, such as that it folds case, is part of the
+// its plain run is that of turn.items; that a plain run is done in tasks and loaded (sequencetasks_test.go) is
+// another. What belongs to a workspace, such as that it folds case, is part of the
 // world.
 //
 // BULK_SEQUENCES is how many sequences are done on SQLite; a tenth of them is done on PostgreSQL.
@@ -78,7 +79,7 @@ func (s linkStore) empty(t *testing.T) {
 // sequenceOps are the operations, the more frequent ones several times.
 var sequenceOps = []func(*sequence){
 	(*sequence).run, (*sequence).run, (*sequence).run, (*sequence).run, (*sequence).run, (*sequence).run,
-	(*sequence).again, (*sequence).erase, (*sequence).sweep, (*sequence).undo, (*sequence).serve, (*sequence).export,
+	(*sequence).inTasks, (*sequence).inTasks, (*sequence).again, (*sequence).erase, (*sequence).sweep, (*sequence).undo, (*sequence).serve, (*sequence).export,
 }
 
 // A sequence is a store and what it should have.
@@ -297,6 +298,12 @@ func (t *turn) csv() string {
 // run does a run that is drawn.
 func (s *sequence) run() { s.turn(s.draw()) }
 
+// inTasks does a plain run in tasks, as far as that is possible.
+func (s *sequence) inTasks() {
+	t := s.draw()
+	s.turn(&turn{tasks: true, asOf: t.asOf, source: t.source, retries: t.retries, rows: t.rows})
+}
+
 // again does the last run once more, perhaps with its rows in another order.
 func (s *sequence) again() {
 	if s.last == nil {
@@ -327,10 +334,11 @@ func (s *sequence) turn(t *turn) {
 	}
 	t.expand()
 	t.ruled = t.flags != nil || s.flagged(t)
+	t.tasks = t.tasks && s.stageable(t)
 	if t.campaign != nil {
 		s.note("campaign\n%s", t.campaign.File())
 	}
-	s.note("run %q, rules %+v, %v, %s, retries %d, ruled %t, as of %s:\n%s", t.mode, t.flags, t.onDrift, t.conflict, t.retries, t.ruled, t.asOf, t.csv())
+	s.note("run %q, in tasks %t, rules %+v, %v, %s, retries %d, ruled %t, as of %s:\n%s", t.mode, t.tasks, t.flags, t.onDrift, t.conflict, t.retries, t.ruled, t.asOf, t.csv())
 	s.t.Chdir(s.t.TempDir())
 	write(s.t, t.source, t.csv())
 	cfg.Inputs, cfg.Out = []string{t.source}, "out"
@@ -370,7 +378,7 @@ func (s *sequence) turn(t *turn) {
 	must(s.t, err)
 	s.verify(dir, []string{t.source}, true)
 	made := madeRun{id: result.RunID, dir: dir, places: map[place]bool{}}
-	for _, r := range records(s.t, read(s.t, "out/mapping.csv")) {
+	for _, r := range records(s.t, s.mapping("out")) {
 		made.places[place{r["workspace_id"], r["short_code"]}] = true
 		made.places[place{r["workspace_id"], r["link_code"]}] = true
 	}
@@ -379,7 +387,7 @@ func (s *sequence) turn(t *turn) {
 	}
 	s.made = append(s.made, made)
 	if rapid.IntRange(0, 3).Draw(s.rt, "repeated") == 0 {
-		if again, err := pipeline.Run(context.Background(), cfg); err != nil || !again.Repeated {
+		if again, err := s.perform(t, cfg); err != nil || !again.Repeated {
 			s.fail("the same command: repeated %t, %v", again.Repeated, err)
 		}
 	}
@@ -420,11 +428,11 @@ func (s *sequence) flagged(t *turn) bool {
 func (s *sequence) runs(w *world, t *turn, cfg pipeline.Config, preview *pipeline.PreviewResult) *pipeline.Result {
 	links := len(w.links)
 	want, collisions, ok := w.run(t)
-	result, err := pipeline.Run(context.Background(), cfg)
+	result, err := s.perform(t, cfg)
 	if errors.Is(err, errEnded) {
 		s.note("it ended while links were stored, and was resumed")
 		cfg.Store = s.store.Store
-		if result, err = pipeline.Run(context.Background(), cfg); !result.Resumed {
+		if result, err = s.perform(t, cfg); !result.Resumed {
 			s.fail("the run is not resumed: %v", err)
 		}
 	}
@@ -452,7 +460,7 @@ func (s *sequence) runs(w *world, t *turn, cfg pipeline.Config, preview *pipelin
 		}
 		return &got[s.item(t, row, variant)]
 	}
-	for _, r := range records(s.t, read(s.t, filepath.Join(result.Out, "mapping.csv"))) {
+	for _, r := range records(s.t, s.mapping(result.Out)) {
 		*at(r) = turned{outcome: r["outcome"], change: r["change"], code: r["short_code"], salt: r["salt"], kind: r["kind"], linkCode: r["link_code"]}
 	}
 	for _, r := range records(s.t, read(s.t, filepath.Join(result.Out, "rejects.csv"))) {
@@ -504,7 +512,7 @@ func (s *sequence) byValue(t *turn, result *pipeline.Result) (told, counted map[
 			told[of.Parameter][string(v.Value)] = v.Links
 		}
 	}
-	for _, r := range records(s.t, read(s.t, filepath.Join(result.Out, "mapping.csv"))) {
+	for _, r := range records(s.t, s.mapping(result.Out)) {
 		for name := range counted {
 			if value := r[name]; value != "" && r["outcome"] != outcome.Duplicate.String() {
 				counted[name][value]++

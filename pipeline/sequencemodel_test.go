@@ -55,6 +55,7 @@ type turn struct {
 	noRules  bool // these are left out, too
 	onDrift  rules.OnDrift
 	revive   rules.Revivals
+	tasks    bool // it is done in tasks (package stage), and loaded
 	ruled    bool // rows are held against their links: the run has link rules, or a workspace has
 	retries  int
 	source   string
