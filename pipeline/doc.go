@@ -176,7 +176,7 @@
 //	run.go       the steps of a run (Run), and of one attempt to store and write
 //	retry.go     when an attempt is made again
 //	output.go    where the files go, whether the run was finished before, and which one is resumed
-//	secret.go    the secret of a scheme, as programs read it
+//	program.go   what programs share: the secret of a scheme as they read it, their version
 //	profile.go   whether the links of a workspace have the run's profile of canonical URLs
 //	fold.go      whether workspaces fold case, and when the rows are read once more because of that
 //	preview.go   what a run would do, told without doing it; sample.go is the mapping of that

@@ -33,17 +33,8 @@ import (
 // version is set by the linker.
 var version string
 
-// toolVersion returns the version of this build: the one given to the linker, otherwise that
-// of the module, which go install and go build take from a tag or a commit.
-func toolVersion() string {
-	if version != "" {
-		return version
-	}
-	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "(devel)" {
-		return cmp.Or(info.Main.Version, "dev")
-	}
-	return "dev"
-}
+// toolVersion returns the version of this build.
+func toolVersion() string { return pipeline.Version(version) }
 
 func main() {
 	// By default a panic exits with 2, which would mean that nothing was done. With "crash"

@@ -16,7 +16,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime/debug"
 
 	sdk "github.com/apache/beam/sdks/v2/go/pkg/beam"
 	"github.com/linkforge/bulk/codegen"
@@ -28,15 +27,7 @@ import (
 var version string
 
 // Version returns the version of this build, as bulk does.
-func Version() string {
-	if version != "" {
-		return version
-	}
-	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" && info.Main.Version != "(devel)" {
-		return info.Main.Version
-	}
-	return "dev"
-}
+func Version() string { return pipeline.Version(version) }
 
 // A Place says where the tasks of a plan are done. It goes to the workers, and has no secret: each worker
 // reads that from the file, or from its variable pipeline.SecretVariable.

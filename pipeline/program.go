@@ -2,8 +2,10 @@ package pipeline
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"os"
+	"runtime/debug"
 
 	"github.com/linkforge/bulk/codegen"
 )
@@ -30,4 +32,16 @@ func ReadSecret(scheme, file string) (codegen.Secret, error) {
 		return codegen.NewSecret([]byte(variable)), nil
 	}
 	return codegen.Secret{}, nil
+}
+
+// Version returns the version of a program: the one given to the linker, otherwise that of its module,
+// which go install and go build take from a tag or a commit.
+func Version(linked string) string {
+	if linked != "" {
+		return linked
+	}
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "(devel)" {
+		return cmp.Or(info.Main.Version, "dev")
+	}
+	return "dev"
 }
