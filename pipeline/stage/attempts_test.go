@@ -1,6 +1,8 @@
 package stage_test
 
 import (
+	"bytes"
+	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
@@ -200,5 +202,24 @@ func TestOtherProcess(t *testing.T) {
 	}
 	if _, err := stage.Open(s.cfg.Out, stage.Options{Version: "test", Secret: given(secret)}); err == nil || !strings.Contains(err.Error(), "has no secret") {
 		t.Error(err)
+	}
+}
+
+// Of a compressed input the plan finds out about how many rows it has, though its end is not read.
+func TestPlanOfCompressed(t *testing.T) {
+	s := small(t)
+	s.cfg.Inputs, s.cfg.Out = []string{filepath.Join(t.TempDir(), "in.csv.gz")}, filepath.Join(t.TempDir(), "out")
+	rnd := rand.New(rand.NewPCG(1, 1))
+	var b bytes.Buffer
+	w := gzip.NewWriter(&b)
+	fmt.Fprintln(w, "url")
+	for range 50_000 {
+		fmt.Fprintf(w, "https://e.example/%x%x%x%x\n", rnd.Uint64(), rnd.Uint64(), rnd.Uint64(), rnd.Uint64())
+	}
+	must(t, errors.Join(w.Close(), os.WriteFile(s.cfg.Inputs[0], b.Bytes(), 0o666)))
+	plan, err := pipeline.PlanStages(t.Context(), s.cfg, nil, 1000)
+	must(t, err)
+	if n := plan.Shards(); n < 35 || n > 70 {
+		t.Errorf("%d shards of 1,000 rows for 50,000 rows", n)
 	}
 }

@@ -23,8 +23,9 @@ import (
 const (
 	sampleBytes   = 8 << 20
 	sampleStretch = 32 << 10
-	sampleRows    = 1000 // of a beginning
-	mostSampled   = 1000 // inputs
+	sampleRows    = 10_000 // of a beginning: so many that what is read ahead of them counts for little
+	sampledRow    = 100    // bytes of an input that count as a row of its sample
+	mostSampled   = 1000   // inputs
 	shardBytes    = 32 << 20
 )
 
@@ -103,9 +104,9 @@ func (j *Job) sampleInput(ctx context.Context, n int, most int64) (list []Border
 	var of pieces
 	switch {
 	case m.Compression != "" || m.Dialect != nil && m.Dialect.Encoding != "utf-8":
-		limit = sampleRows
+		limit, opts.Block = sampleRows, 16<<10
 	case m.Format == "parquet" || m.Format == "arrow":
-		opts.Sample = int(most / 100)
+		opts.Sample = int(most / sampledRow)
 		times = func(rows *intake.Rows) float64 {
 			return float64(rows.List[n].Extent()) / float64(max(rows.RowsRead(), 1))
 		}
@@ -126,6 +127,13 @@ func (j *Job) sampleInput(ctx context.Context, n int, most int64) (list []Border
 	}
 	defer func() { err = errors.Join(err, rows.Inputs.Close(), rows.Close()) }()
 	list, all = borders(ctx, rows, times(rows), of)
+	if limit > 0 { // a share of them suffices
+		step, kept := int(int64(len(list))*sampledRow/max(most, 1))+1, list[:0]
+		for i := 0; i < len(list); i += step {
+			kept = append(kept, list[i])
+		}
+		list = kept
+	}
 	return list, all, nil
 }
 
