@@ -120,7 +120,7 @@ func endsAsSecret(end []byte) bool {
 			return false
 		}
 	}
-	a, b := end[1]|0x20, end[2]|0x20
+	a, b := legacy.Lower(end[1]), legacy.Lower(end[2])
 	switch uint16(a)<<8 | uint16(b) {
 	case 'e'<<8 | 'n', 'r'<<8 | 'd', 'w'<<8 | 'd', 'e'<<8 | 't', 'e'<<8 | 'y', 'r'<<8 | 'e', 'i'<<8 | 'd', 't'<<8 | 'h', 's'<<8 | 's',
 		'i'<<8 | 'g', 'w'<<8 | 't', 't'<<8 | 'p', 'a'<<8 | 'l':
