@@ -35,12 +35,11 @@ const (
 	firstMemoryMB = 512
 )
 
-// refusal is a query for the reason why a first load is not possible. The
+// refusal is a query for the reason why a first load of a table without rows is not possible. The
 // result is blank if it is. To drop the constraints would lose what depends on them, what somebody has set
 // on them or on their indexes, and a constraint of the same name over other columns. A
 // subscriber of a published table would truncate its own table, which may have other rows.
 const refusal = `SELECT CASE
-	WHEN EXISTS (SELECT FROM %s) THEN 'it has rows'
 	WHEN NOT pg_has_role(c.relowner, 'USAGE') THEN 'it belongs to another role'
 	WHEN NOT has_schema_privilege(c.relnamespace, 'CREATE') THEN 'the role may not create constraints: CREATE on the schema is missing'
 	WHEN EXISTS (SELECT FROM pg_trigger WHERE tgrelid = c.oid AND NOT tgisinternal) THEN 'it has triggers'
@@ -96,7 +95,10 @@ func (s *session) openFirst(ctx context.Context, run sink.Run) (e *encoder, reas
 
 // refuses returns the reason why a first load is not possible, or "".
 func (n names) refuses(ctx context.Context, conn *pgx.Conn) (reason string, err error) {
-	err = conn.QueryRow(ctx, fmt.Sprintf(refusal, n.links), n.links, n.primary, n.key).Scan(&reason)
+	err = conn.QueryRow(ctx, "SELECT CASE WHEN EXISTS (SELECT FROM "+n.links+") THEN 'it has rows' ELSE '' END").Scan(&reason)
+	if err == nil && reason == "" {
+		err = conn.QueryRow(ctx, refusal, n.links, n.primary, n.key).Scan(&reason)
+	}
 	return reason, err
 }
 
@@ -112,8 +114,8 @@ func (s *session) clear(ctx context.Context, conn *pgx.Conn) (reason string, err
 		return reason, err
 	}
 	return "", execAll(ctx, conn,
-		fmt.Sprintf(`SELECT set_config(name, '%dkB', true) FROM pg_settings
-			WHERE name = 'maintenance_work_mem' AND setting::bigint < %[1]d`, firstMemoryMB<<10),
+		fmt.Sprintf(`SELECT set_config('maintenance_work_mem', '%dMB', true)
+			WHERE pg_size_bytes(current_setting('maintenance_work_mem')) < %[1]d::bigint << 20`, firstMemoryMB),
 		"SET LOCAL max_parallel_maintenance_workers = 4",
 		"TRUNCATE "+n.links,
 		"ALTER TABLE "+n.links+" DROP CONSTRAINT "+quote(n.primary)+", DROP CONSTRAINT "+quote(n.key))
