@@ -151,8 +151,8 @@ func TestKill(t *testing.T) {
 
 func testKill(t *testing.T, store killable, filled bool) {
 	t.Chdir(t.TempDir())
-	list(t, "links.csv", gen.Options{Rows: 20_000, Duplicates: 0.1, Dirty: 0.1, Rejects: 0.01, Workspaces: 3})
-	list(t, "before.csv", gen.Options{Rows: 8000, First: 2500, Workspaces: 3})
+	list(t, "links.csv", gen.Options{Rows: 10_000, Duplicates: 0.1, Dirty: 0.1, Rejects: 0.01, Workspaces: 3})
+	list(t, "before.csv", gen.Options{Rows: 4000, First: 1250, Workspaces: 3})
 	before := ""
 	if filled {
 		before = store.fresh(t, "")

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -49,18 +50,19 @@ func TestMain(m *testing.M) {
 
 // Each test of the suite has a schema of its own, which costs less than a database.
 func TestConformance(t *testing.T) {
+	t.Parallel()
 	dsn, schemas := server.Database(t), 0
+	conn := connect(t, dsn)
 	sinktest.Run(t, func(t *testing.T) *sinktest.Database {
 		schemas++
-		return conforming(t, dsn, Options{RetryFor: -1, Schema: fmt.Sprint("test", schemas)})
+		return conforming(conn, dsn, Options{RetryFor: -1, Schema: fmt.Sprint("test", schemas)})
 	})
 }
 
 // conforming is a database of the conformance suite. The suite looks past the stores so often that it
 // does so over one connection: a new one costs more than what is done with it.
-func conforming(t *testing.T, dsn string, opts Options) *sinktest.Database {
+func conforming(conn *pgx.Conn, dsn string, opts Options) *sinktest.Database {
 	links := newNames(opts.Schema, opts.withDefaults().Table).links
-	conn := connect(t, dsn)
 	created := func(t *testing.T) bool {
 		return valueOf[bool](t, conn, "SELECT to_regclass($1) IS NOT NULL", links)
 	}
@@ -110,8 +112,8 @@ func openStore(t testing.TB, dsn string, opts Options) *Store {
 
 func dump(t testing.TB, dsn, links string) []sinktest.Row {
 	t.Helper()
-	conn := connect(t, dsn)
-	defer conn.Close(context.Background())
+	conn := borrow(t, dsn)
+	defer giveBack(dsn, conn)
 	return dumpOf(t, conn, links)
 }
 
@@ -158,10 +160,46 @@ func connect(t testing.TB, dsn string) *pgx.Conn {
 	return conn
 }
 
+// idle has connections for statements between those of the stores, by address: a new one costs as much as
+// twenty such statements.
+var idle struct {
+	sync.Mutex
+	conns map[string][]*pgx.Conn
+}
+
+// borrow returns a connection for statements that leave no trace in it, and which is for giveBack. It is
+// closed at the end of a test.
+func borrow(t testing.TB, dsn string) *pgx.Conn {
+	t.Helper()
+	for {
+		idle.Lock()
+		list := idle.conns[dsn]
+		if len(list) == 0 {
+			idle.Unlock()
+			return connect(t, dsn)
+		}
+		conn := list[len(list)-1]
+		idle.conns[dsn] = list[:len(list)-1]
+		idle.Unlock()
+		if conn.Ping(context.Background()) == nil { // it was not closed by the end of a test, or by the server
+			return conn
+		}
+	}
+}
+
+func giveBack(dsn string, conn *pgx.Conn) {
+	idle.Lock()
+	defer idle.Unlock()
+	if idle.conns == nil {
+		idle.conns = map[string][]*pgx.Conn{}
+	}
+	idle.conns[dsn] = append(idle.conns[dsn], conn)
+}
+
 func execute(t testing.TB, dsn, sql string, args ...any) {
 	t.Helper()
-	conn := connect(t, dsn)
-	defer conn.Close(context.Background())
+	conn := borrow(t, dsn)
+	defer giveBack(dsn, conn)
 	executeOn(t, conn, sql, args...)
 }
 
@@ -175,8 +213,8 @@ func executeOn(t testing.TB, conn *pgx.Conn, sql string, args ...any) {
 // value reads one value.
 func value[T any](t testing.TB, dsn, sql string, args ...any) (v T) {
 	t.Helper()
-	conn := connect(t, dsn)
-	defer conn.Close(context.Background())
+	conn := borrow(t, dsn)
+	defer giveBack(dsn, conn)
 	return valueOf[T](t, conn, sql, args...)
 }
 

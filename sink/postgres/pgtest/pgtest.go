@@ -125,8 +125,10 @@ func (s *Server) create() error {
 			return err // otherwise another process may have taken the port
 		}
 	}
-	if s.opts.Disk == 0 {
-		return nil
+	// The first connection to a database finds out what its catalog is like, and leaves that in a file, which
+	// is copied to new databases.
+	if err := s.ExecContext(context.Background(), "template1", "SELECT"); err != nil || s.opts.Disk == 0 {
+		return err
 	}
 	return s.ExecContext(context.Background(), "postgres", "CREATE TABLESPACE "+Disk+" LOCATION '"+s.diskDir()+"'")
 }
