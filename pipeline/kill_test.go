@@ -326,9 +326,9 @@ func TestKillScheme(t *testing.T) {
 	}
 }
 
-// killsElsewhere reports whether -short leaves a kind of run on a store out: each store has every other
-// kind then.
-func killsElsewhere(store, kind int) bool { return testing.Short() && (store+kind)%2 > 0 }
+// killsElsewhere reports whether a kind of run on a store is left to make soak: each store has every
+// other kind here.
+func killsElsewhere(store, kind int) bool { return os.Getenv("BULK_SOAK") == "" && (store+kind)%2 > 0 }
 
 // soaked returns how many runs are to be killed: so many, or as many as BULK_SOAK says.
 func soaked(t *testing.T, points int) int {
