@@ -201,9 +201,10 @@ func encode(ctx context.Context, e *encoder, chunks iter.Seq2[[]sink.Link, error
 				case <-ctx.Done():
 					return context.Cause(ctx)
 				}
-				if b.data = b.data[:0]; cap(b.data) == 0 {
-					b.data = make([]byte, 0, size+size/16) // so that its last row rarely makes it grow
-				}
+				b.data = b.data[:0]
+			}
+			if n := len(b.data); cap(b.data) < size && n >= cap(b.data)/2 {
+				b.data = append(make([]byte, 0, grown(n, size)), b.data...)
 			}
 			if b.data, err = e.append(b.data, &chunk[i]); err != nil {
 				return err
@@ -223,6 +224,15 @@ func encode(ctx context.Context, e *encoder, chunks iter.Seq2[[]sink.Link, error
 	}
 	close(out)
 	return nil
+}
+
+// grown is the capacity of a buffer that has n bytes so far. A few links need no buffer for many: to
+// clear it would take longer than the load.
+func grown(n, size int) int {
+	if n == 0 {
+		return min(size, 64<<10)
+	}
+	return size + size/16 // so that its last row rarely makes it grow
 }
 
 // buffers returns n free buffers. Each is nil until encode needs it.
