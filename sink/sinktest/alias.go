@@ -53,7 +53,7 @@ func mixed(workspace string, n int) []sink.Link {
 // Links and aliases come back with all their columns, and undo deletes both.
 func testAliases(t *testing.T, db *database, before []sink.Link) {
 	old := db.loadBefore(before)
-	ls := mixed("w", 2_000)
+	ls := mixed("w", 700)
 	var run sink.Run
 	db.with(func(s sink.Session) {
 		run = startAliases(t, s)
@@ -216,7 +216,7 @@ func testUnannounced(t *testing.T, db *database, before []sink.Link) {
 // with another code.
 func testAliasConflict(t *testing.T, db *database, before []sink.Link, code, canonical string) {
 	old := db.loadBefore(before)
-	ls := mixed("w", 2_000)
+	ls := mixed("w", 700)
 	taken := coded("w", canonical, code)
 	if canonical == "" {
 		taken = alias("w", "https://kept.example/7", "a7")

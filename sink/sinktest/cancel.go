@@ -62,7 +62,7 @@ func testCancelBefore(t *testing.T, db *database) {
 // finishes it.
 func testCancelLoad(t *testing.T, db *database, before []sink.Link) {
 	old := db.loadBefore(before)
-	ls := links("w", 0, 20_000)
+	ls := some(before)
 	because := errors.New("because")
 	var run sink.Run
 	db.with(func(s sink.Session) {
@@ -70,7 +70,7 @@ func testCancelLoad(t *testing.T, db *database, before []sink.Link) {
 		ctx, cancel := context.WithCancelCause(context.Background())
 		n := 0
 		err := s.Load(ctx, run, func(yield func([]sink.Link, error) bool) {
-			for c := range chunks(ls, 1000) {
+			for c := range chunks(ls, len(ls)/20) {
 				if n++; n == 10 {
 					cancel(because)
 				}

@@ -155,6 +155,15 @@ func links(workspace string, from, to int) []sink.Link {
 	return sorted(out)
 }
 
+// some links fill several buffers of a first load into an empty database. A later load has larger
+// ones, which tests of the stores fill.
+func some(before []sink.Link) []sink.Link {
+	if before == nil {
+		return links("w", 0, few(20_000))
+	}
+	return links("w", 0, 5_000)
+}
+
 // few is n, or a fifth of it with -short.
 func few(n int) int {
 	if testing.Short() {

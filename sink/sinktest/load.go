@@ -159,12 +159,12 @@ func locksFor(before []sink.Link) []string {
 // load of the session adds the others.
 func testChunkError(t *testing.T, db *database, before []sink.Link) {
 	old := db.loadBefore(before)
-	ls := links("w", 0, 20_000)
+	ls := some(before)
 	stop := errors.New("cannot read the next chunk")
 	db.with(func(s sink.Session) {
 		run := start(t, s, "f")
-		for _, n := range []int{0, 15_000} {
-			wantIs(t, s.Load(context.Background(), run, followed(chunks(ls[:n], 1000), stop)), stop)
+		for _, n := range []int{0, len(ls) * 3 / 4} {
+			wantIs(t, s.Load(context.Background(), run, followed(chunks(ls[:n], len(ls)/20), stop)), stop)
 			db.subset(slices.Concat(old, rows(ls[:n], run.ID)))
 		}
 		finishLoad(t, s, run, ls)
@@ -211,7 +211,7 @@ func takeKey(l sink.Link) sink.Link { return coded("w", string(l.Canonical), "~t
 // testConflict lets another writer take the code or URL of the last link but one.
 func testConflict(t *testing.T, db *database, before []sink.Link, take func(sink.Link) sink.Link) {
 	old := db.loadBefore(before)
-	ls := links("w", 0, 20_000)
+	ls := some(before)
 	at := len(ls) - 2
 	taken := rows([]sink.Link{take(ls[at])}, 0)
 	old = append(old, taken...)
@@ -223,7 +223,7 @@ func testConflict(t *testing.T, db *database, before []sink.Link, take func(sink
 		if before != nil {
 			db.Insert(t, taken[0])
 		}
-		wantIs(t, s.Load(context.Background(), run, chunks(ls, 1000)), sink.ErrConflict)
+		wantIs(t, s.Load(context.Background(), run, chunks(ls, len(ls)/20)), sink.ErrConflict)
 		db.subset(slices.Concat(old, rows(ls, run.ID)))
 		rest := slices.Delete(slices.Clone(ls), at, at+1)
 		if bytes.Equal(take(ls[at]).Canonical, ls[at].Canonical) {
@@ -245,7 +245,7 @@ func testConflictEachTime(t *testing.T, db *database) {
 	const loads = 20 // as often as package pipeline tries
 	before := links("w", 50_000, 50_010)
 	db.load(before, "w")
-	ls := links("w", 0, 20_000)
+	ls := some(before)
 	taken := map[sink.Key]bool{}
 	var theirs []Row
 	db.with(func(s sink.Session) {
@@ -253,12 +253,12 @@ func testConflictEachTime(t *testing.T, db *database) {
 		left := ls
 		for n := 1; ; n++ {
 			var now []sink.Link
-			for i := 500; i < len(left); i += 1_000 {
+			for i := 125; i < len(left); i += 250 {
 				now, taken[left[i].Key] = append(now, coded("w", string(left[i].Canonical), "~"+string(left[i].Code))), true
 			}
 			db.Insert(t, rows(now, 0)...)
 			theirs = append(theirs, rows(now, 0)...)
-			err := s.Load(context.Background(), run, chunks(left, 1000))
+			err := s.Load(context.Background(), run, chunks(left, 250))
 			if err == nil {
 				break
 			}

@@ -75,9 +75,9 @@ func startOwn(t *testing.T, s sink.Session, flags sink.Run) sink.Run {
 // error.
 func testOwn(t *testing.T, db *database, before []sink.Link, flags sink.Run) {
 	old := db.loadBefore(before)
-	ls, locks := own(flags, links("w", 0, 5_000)), []string{"w"}
+	ls, locks := own(flags, links("w", 0, 2_000)), []string{"w"}
 	if flags.Aliases {
-		ls, locks = own(flags, mixed("w", 2_000)), locksFor(before)
+		ls, locks = own(flags, mixed("w", 700)), locksFor(before)
 	}
 	other := link("w", "https://other.example/")
 	var run sink.Run
