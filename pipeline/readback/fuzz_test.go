@@ -58,6 +58,7 @@ func FuzzMapping(f *testing.F) {
 		f.Add(mapping(f, format, report.MappingOptions{}, exampleRows(), 2))
 		f.Add(mapping(f, format, report.MappingOptions{Carried: []string{"a", "b"}, BaseURL: "https://sho.rt"}, exampleRows(), 1))
 	}
+	f.Add(invalidSource(f))
 	for _, pattern := range []string{"*.parquet", "*.arrow"} {
 		names, _ := filepath.Glob("../../testdata/hostile/" + pattern)
 		for _, name := range names {
@@ -81,6 +82,19 @@ func FuzzMapping(f *testing.F) {
 			t.Errorf("%v\n got %+v\nwant %+v", err, same, rows)
 		}
 	})
+}
+
+// invalidSource is a mapping in Arrow in which the name of an input is no UTF-8.
+func invalidSource(t testing.TB) []byte {
+	return bytes.Replace(mapping(t, report.Arrow, report.MappingOptions{}, exampleRows(), 2), []byte("links.csv"), []byte("\xff\xffnks.csv"), 1)
+}
+
+// No run writes such a name.
+func TestInvalidSource(t *testing.T) {
+	_, _, err := readAll(t, write(t, "mapping", invalidSource(t)))
+	if cell, ok := errors.AsType[*readback.CellError](err); !ok || cell.Column != "source" || cell.Row != 1 || cell.Found != "\xff\xffnks.csv" {
+		t.Error(err)
+	}
 }
 
 // FuzzCSV reads any file as rejects and as collisions; what can be read,

@@ -5,6 +5,7 @@ import (
 	"iter"
 	"math"
 	"slices"
+	"unicode/utf8"
 	"unsafe"
 
 	"github.com/linkforge/bulk/canon"
@@ -97,6 +98,9 @@ func (b *Block) Row(i int, r *MappingRow) (faults []*CellError) {
 				fault(c)
 			}
 		}
+	}
+	if b.file.in.Format != string(report.CSV) && !utf8.Valid(source) { // see Text
+		fault(0)
 	}
 	if len(r.ShortURL) == 0 {
 		r.ShortURL = nil
