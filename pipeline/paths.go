@@ -96,6 +96,9 @@ func outside(out string, names []string) error {
 			dirs = append(dirs, info)
 		}
 	}
+	if dirs == nil {
+		return nil // nothing lies in it
+	}
 	seen := map[string]bool{}
 	for _, name := range names {
 		path, err := filepath.EvalSymlinks(name)

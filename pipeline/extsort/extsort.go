@@ -343,8 +343,9 @@ func (s *Sorter) choose(writers []*Writer) *splitters {
 // sorts, into n parts of about one size.
 func (s *Sorter) quantiles(sample []bound, n int) []bound {
 	slices.SortFunc(sample, s.compareAll)
-	var bounds []bound
-	for i := 1; i < n && len(sample) > 0; i++ {
+	n = min(n, len(sample)+1) // then each of the sample is a bound
+	bounds := make([]bound, 0, n-1)
+	for i := 1; i < n; i++ {
 		bounds = append(bounds, sample[i*len(sample)/n])
 	}
 	return slices.CompactFunc(bounds, func(a, b bound) bool { return s.compareAll(a, b) == 0 })
