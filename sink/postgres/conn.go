@@ -70,7 +70,7 @@ const settings = `SELECT set_config(name, value, false)
 		('enable_seqscan', 'off'), ('enable_bitmapscan', 'off'), ('enable_sort', 'off'),
 		('enable_hashjoin', 'off'), ('enable_mergejoin', 'off'), ('enable_material', 'off'),
 		('plan_cache_mode', 'force_generic_plan'), ('max_parallel_workers_per_gather', '0')) v(name, value)
-	WHERE current_setting(name, true) IS NOT NULL AND (name <> 'synchronous_commit' OR current_setting(name) = 'off')`
+	WHERE current_setting(name, true) IS NOT NULL AND (name <> 'synchronous_commit' OR current_setting(name, true) = 'off')`
 
 // connect opens a connection that is ready to use. It does not retry.
 func (s *Store) connect(ctx context.Context) (*pgx.Conn, error) {
