@@ -11,6 +11,7 @@ import (
 // A delete looks for each URL and code by an index, and who resolves codes for each code, also before
 // the first ANALYZE.
 func TestPlansBeforeAnalyze(t *testing.T) {
+	t.Parallel()
 	n := newNames("", Options{}.withDefaults().Table)
 	for _, c := range []struct {
 		links               int

@@ -166,6 +166,7 @@ func TestBackendsTerminated(t *testing.T) {
 }
 
 func TestServerStoppedAndStarted(t *testing.T) {
+	t.Parallel() // the only such test that stops the spare server
 	links := generated(0, 60_000)
 	for _, way := range ways {
 		t.Run(way.name, func(t *testing.T) {

@@ -14,6 +14,7 @@ import (
 
 // Reasons against a first load; "" means that it is done.
 func TestWaysOfLoading(t *testing.T) {
+	t.Parallel()
 	dsn := server.Database(t)
 	for _, c := range []struct{ name, change, want string }{
 		{"new", "", ""},
@@ -67,6 +68,7 @@ func TestWaysOfLoading(t *testing.T) {
 // long as it takes. Those that are there already it leaves alone. A created_at of its own a link
 // has nevertheless.
 func TestDefaultsOfColumns(t *testing.T) {
+	t.Parallel()
 	dsn := server.Database(t)
 	database := value[string](t, dsn, "SELECT current_database()")
 	const defaults = `SELECT coalesce(string_agg(attname || ' ' || attidentity::text || coalesce(pg_get_expr(adbin, adrelid), ''), ', ' ORDER BY attnum), '')

@@ -17,6 +17,7 @@ import (
 // While a session has lost its locks, an undo deletes links that it has found. It gets a
 // conflict, with both ways of loading, before and after the load.
 func TestLostLocksAreAConflict(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	for _, way := range ways {
 		for _, loaded := range []bool{false, true} {

@@ -71,6 +71,7 @@ func script(t testing.TB, dsn, sql string) {
 
 // Each case changes tables that fit, and is told in the error.
 func TestMisfits(t *testing.T) {
+	t.Parallel()
 	dsn := server.Database(t)
 	opts := Options{RetryFor: -1}
 	for _, c := range []struct{ name, change, want string }{
@@ -114,6 +115,7 @@ func TestMisfits(t *testing.T) {
 // Names with what SQL and printf treat in their own way make tables of exactly
 // that name, and touch nothing else.
 func TestNames(t *testing.T) {
+	t.Parallel()
 	for _, name := range []string{
 		"Links", "short links", `a"b`, "a'b", `a\b`, "a;DROP TABLE precious;--", "select", "%s$1", "links.runs", "ünïcödé",
 		strings.Repeat("x", maxTable),
