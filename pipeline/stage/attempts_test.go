@@ -203,6 +203,9 @@ func TestOtherProcess(t *testing.T) {
 	if _, err := stage.Open(s.cfg.Out, stage.Options{Version: "test", Secret: given(secret)}); err == nil || !strings.Contains(err.Error(), "has no secret") {
 		t.Error(err)
 	}
+	if _, err := stage.Open(s.cfg.Out, stage.Options{Version: "test", Workers: 1}); err != nil {
+		t.Error(err)
+	}
 }
 
 // Of a compressed input the plan finds out about how many rows it has, though its end is not read.

@@ -93,7 +93,7 @@ type Options struct {
 	Workers int    // goroutines that compute; at least 1
 	TempDir string // of what does not fit in memory; "": that of the system
 
-	Secret func(scheme string) (codegen.Secret, error) // returns the secret of a scheme, if it has one
+	Secret func(scheme string) (codegen.Secret, error) // returns the secret of a scheme, if it has one; nil: there is none
 
 	attempt string // names the attempts of a test; "": each has a name of its own
 }
@@ -180,9 +180,11 @@ func (j *Job) prepare() (err error) {
 		return fmt.Errorf("the plan: %s is %v", problems[0].Field, problems[0].Got)
 	}
 	s := &j.run.Scheme
-	secret, err := j.opts.Secret(s.Name)
-	if err != nil {
-		return err
+	var secret codegen.Secret
+	if j.opts.Secret != nil {
+		if secret, err = j.opts.Secret(s.Name); err != nil {
+			return err
+		}
 	}
 	if got := secret.Fingerprint(); got != s.Fingerprint {
 		switch {
