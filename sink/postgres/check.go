@@ -125,17 +125,29 @@ type facts struct {
 
 // readFacts reads what there is under each name. It is one statement over one snapshot:
 // while another process creates the tables of a store, it sees all of them or none.
-// (to_regclass would look into a cache that may be older.)
+// (to_regclass would look into a cache that may be older.) Each step of a run asks this, so the
+// connection keeps the plan, which costs more than the answer; obj_description would cost as much again.
 func readFacts(ctx context.Context, conn *pgx.Conn, schema string, tables []string) ([]facts, error) {
-	rows, _ := conn.Query(ctx, `SELECT coalesce(c.relkind::text, ''), coalesce(c.relpersistence = 'u', false), coalesce(obj_description(c.oid, 'pg_class'), ''),
-			ARRAY(SELECT (SELECT string_agg(a.attname, ',' ORDER BY k.n) FROM unnest(i.indkey) WITH ORDINALITY k(attnum, n)
-					JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.attnum)
+	const sql = `SELECT c.relname, c.relkind::text, c.relpersistence = 'u',
+			coalesce((SELECT description FROM pg_description WHERE objoid = c.oid AND classoid = 'pg_class'::regclass AND objsubid = 0), ''),
+			ARRAY(SELECT (SELECT string_agg(a.attname, ',' ORDER BY array_position(i.indkey, a.attnum))
+					FROM pg_attribute a WHERE a.attrelid = i.indrelid AND a.attnum = ANY (i.indkey))
 				FROM pg_index i WHERE i.indrelid = c.oid AND i.indisunique AND i.indisvalid AND i.indimmediate
 					AND i.indpred IS NULL AND i.indexprs IS NULL AND i.indnkeyatts = i.indnatts)
-		FROM unnest($2::text[]) WITH ORDINALITY t(name, n) LEFT JOIN pg_class c ON c.relname = t.name
-			AND c.relnamespace = (SELECT oid FROM pg_namespace WHERE nspname = $1)
-		ORDER BY t.n`, schema, tables) // rows have its error
-	return pgx.CollectRows(rows, pgx.RowToStructByPos[facts])
+		FROM pg_class c WHERE c.relname = ANY ($2) AND c.relnamespace = (SELECT oid FROM pg_namespace WHERE nspname = $1)`
+	if _, err := conn.Prepare(ctx, sql, sql); err != nil {
+		return nil, err
+	}
+	rows, _ := conn.Query(ctx, sql, schema, tables) // rows have its error
+	out := make([]facts, len(tables))
+	var name string
+	var f facts
+	_, err := pgx.ForEachRow(rows, []any{&name, &f.Kind, &f.Unlogged, &f.Comment, &f.Unique}, func() error {
+		out[slices.Index(tables, name)] = f
+		f.Unique = nil
+		return nil
+	})
+	return out, err
 }
 
 // version reads the version in the comment, and says what is wrong with it.

@@ -96,7 +96,10 @@ func (s *session) openFirst(ctx context.Context, run sink.Run) (e *encoder, reas
 // refuses returns the reason why a first load is not possible, or "".
 func (n names) refuses(ctx context.Context, conn *pgx.Conn) (reason string, err error) {
 	err = conn.QueryRow(ctx, "SELECT CASE WHEN EXISTS (SELECT FROM "+n.links+") THEN 'it has rows' ELSE '' END").Scan(&reason)
-	if err == nil && reason == "" {
+	if err != nil || reason != "" {
+		return reason, err
+	}
+	if _, err = conn.Prepare(ctx, refusal, refusal); err == nil { // it is asked twice, and a plan costs more than the answer
 		err = conn.QueryRow(ctx, refusal, n.links, n.primary, n.key).Scan(&reason)
 	}
 	return reason, err
@@ -167,12 +170,16 @@ func (n names) dropBase(ctx context.Context, conn *pgx.Conn) (dropped bool, err 
 	return true, execAll(ctx, conn, "DROP INDEX "+quote(n.schema)+"."+quote(n.base))
 }
 
-// dropDefaults are the statements that undo setDefaults.
+// dropDefaults is the statement that undoes setDefaults, or none.
 func (n names) dropDefaults(e *encoder) (statements []string) {
+	var changes []string
 	for _, c := range constant(e.run) {
 		if !slices.Contains(e.columns, c) {
-			statements = append(statements, "ALTER TABLE "+n.links+" ALTER "+c+" DROP DEFAULT")
+			changes = append(changes, "ALTER "+c+" DROP DEFAULT")
 		}
+	}
+	if changes != nil {
+		statements = append(statements, "ALTER TABLE "+n.links+" "+strings.Join(changes, ", "))
 	}
 	return statements
 }
