@@ -89,17 +89,10 @@ var _ sink.Store = (*Store)(nil)
 // read, sink.ErrNotOurs for a database in another encoding than UTF-8, and
 // sink.ErrRetryable if the server does not answer.
 func Open(ctx context.Context, dsn string, opts Options) (*Store, error) {
-	if err := opts.Validate(); err != nil {
-		return nil, err
-	}
-	config, err := parse(dsn)
+	s, err := newStore(dsn, opts)
 	if err != nil {
 		return nil, err
 	}
-	opts = opts.withDefaults()
-	config.RuntimeParams["application_name"] = cmp.Or(config.RuntimeParams["application_name"], opts.Name)
-	s := &Store{opts: opts, config: config, lookups: semaphore.NewWeighted(maxIdle), lockTurn: lockTurn, stats: map[string]any{}}
-	s.batchBytes.Store(batchBytes)
 	err = s.retry(ctx, "open the database", func(ctx context.Context) error {
 		conn, err := s.dial(ctx)
 		if err != nil {
@@ -117,6 +110,22 @@ func Open(ctx context.Context, dsn string, opts Options) (*Store, error) {
 	if err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
+	return s, nil
+}
+
+// newStore returns a store that has no connections and no names yet.
+func newStore(dsn string, opts Options) (*Store, error) {
+	if err := opts.Validate(); err != nil {
+		return nil, err
+	}
+	config, err := parse(dsn)
+	if err != nil {
+		return nil, err
+	}
+	opts = opts.withDefaults()
+	config.RuntimeParams["application_name"] = cmp.Or(config.RuntimeParams["application_name"], opts.Name)
+	s := &Store{opts: opts, config: config, lookups: semaphore.NewWeighted(maxIdle), lockTurn: lockTurn, stats: map[string]any{}}
+	s.batchBytes.Store(batchBytes)
 	return s, nil
 }
 

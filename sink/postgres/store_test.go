@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -48,30 +49,63 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// Each test of the suite has a schema of its own, which costs less than a database.
+// Each test of the suite has a schema of its own, which costs less than a database. Its stores take the
+// connections that those of earlier tests had.
 func TestConformance(t *testing.T) {
 	t.Parallel()
-	dsn, schemas := server.Database(t), 0
+	dsn, schemas, idle := server.Database(t), 0, &Store{}
 	conn := connect(t, dsn)
+	defer idle.Close()
 	sinktest.Run(t, func(t *testing.T) *sinktest.Database {
 		schemas++
-		return conforming(conn, dsn, Options{RetryFor: -1, Schema: fmt.Sprint("test", schemas)})
+		return conforming(conn, idle, dsn, Options{RetryFor: -1, Schema: fmt.Sprint("test", schemas)})
 	})
+}
+
+// A lent store has idle connections of another, to which they go when it is closed.
+type lent struct {
+	*Store
+	of *Store
+}
+
+// lend opens a store with up to two connections of another.
+func lend(t *testing.T, of *Store, dsn string, opts Options) lent {
+	t.Helper()
+	of.mu.Lock()
+	n := max(0, len(of.idle)-2)
+	some := slices.Clone(of.idle[n:])
+	of.idle = of.idle[:n]
+	of.mu.Unlock()
+	if len(some) == 0 {
+		return lent{openStore(t, dsn, opts), of}
+	}
+	s, err := newStore(dsn, opts)
+	noError(t, err)
+	s.names, s.idle = newNames(opts.Schema, s.opts.Table), some
+	return lent{s, of}
+}
+
+func (s lent) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, c := range s.idle {
+		s.of.release(c.Conn)
+	}
+	s.idle = nil
+	return nil
 }
 
 // conforming is a database of the conformance suite. The suite looks past the stores so often that it
 // does so over one connection: a new one costs more than what is done with it.
-func conforming(conn *pgx.Conn, dsn string, opts Options) *sinktest.Database {
+func conforming(conn *pgx.Conn, idle *Store, dsn string, opts Options) *sinktest.Database {
 	links := newNames(opts.Schema, opts.withDefaults().Table).links
 	created := func(t *testing.T) bool {
 		return valueOf[bool](t, conn, "SELECT to_regclass($1) IS NOT NULL", links)
 	}
 	return &sinktest.Database{
 		FineLocks: true,
-		Open: func(t *testing.T) sink.Store {
-			return openStore(t, dsn, opts)
-		},
-		Created: created,
+		Open:      func(t *testing.T) sink.Store { return lend(t, idle, dsn, opts) },
+		Created:   created,
 		Dump: func(t *testing.T) []sinktest.Row {
 			if !created(t) {
 				return nil

@@ -60,8 +60,8 @@ func (s *Server) Database(tb testing.TB, options ...string) (dsn string) {
 	if !s.opts.Durable {
 		sql += " STRATEGY FILE_COPY" // to copy files takes half the time of logging each page, if nothing is synced
 	}
-	s.Exec(tb, "postgres", sql)
-	tb.Cleanup(func() { s.Exec(tb, "postgres", "DROP DATABASE IF EXISTS "+name+" WITH (FORCE)") })
+	s.Exec(tb, common, sql)
+	tb.Cleanup(func() { s.Exec(tb, common, "DROP DATABASE IF EXISTS "+name+" WITH (FORCE)") })
 	return s.DSN(name)
 }
 
@@ -98,23 +98,48 @@ func (s *Server) Exec(tb testing.TB, database, sql string) {
 
 // ExecContext runs SQL in a database as the superuser.
 func (s *Server) ExecContext(ctx context.Context, database, sql string) error {
-	conn, err := pgx.Connect(ctx, s.DSN(database))
+	conn, err := s.take(ctx, database)
 	if err != nil {
 		return err
 	}
-	defer conn.Close(ctx)
+	defer s.put(ctx, database, conn)
 	_, err = conn.PgConn().Exec(ctx, sql).ReadAll()
 	return err
+}
+
+// common is the database in which others are created and dropped. A connection to it is kept: to open
+// one takes as long as to drop a database.
+const common = "postgres"
+
+func (s *Server) take(ctx context.Context, database string) (*pgx.Conn, error) {
+	if database == common {
+		if conn := s.idle.Swap(nil); conn != nil {
+			if conn.Ping(ctx) == nil {
+				return conn, nil
+			}
+			conn.Close(ctx)
+		}
+	}
+	return pgx.Connect(ctx, s.DSN(database))
+}
+
+func (s *Server) put(ctx context.Context, database string, conn *pgx.Conn) {
+	if database == common {
+		conn = s.idle.Swap(conn)
+	}
+	if conn != nil {
+		conn.Close(ctx)
+	}
 }
 
 // Terminate ends the backends of all connections that match a condition over
 // pg_stat_activity, and returns their number.
 func (s *Server) Terminate(ctx context.Context, condition string) (n int, err error) {
-	conn, err := pgx.Connect(ctx, s.DSN("postgres"))
+	conn, err := s.take(ctx, common)
 	if err != nil {
 		return 0, err
 	}
-	defer conn.Close(ctx)
+	defer s.put(ctx, common, conn)
 	err = conn.QueryRow(ctx, "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity"+
 		" WHERE pid <> pg_backend_pid() AND backend_type = 'client backend' AND "+condition).Scan(&n)
 	return n, err

@@ -26,7 +26,10 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
+
+	"github.com/jackc/pgx/v5"
 )
 
 // Options of a server. The zero value is right for tests.
@@ -43,6 +46,7 @@ type Options struct {
 // A Server is a PostgreSQL server that this process owns. It is safe for concurrent use.
 type Server struct {
 	opts Options
+	idle atomic.Pointer[pgx.Conn] // to the database postgres; nil: none
 
 	mu      sync.Mutex // guards all below
 	started bool
@@ -130,7 +134,7 @@ func (s *Server) create() error {
 	if err := s.ExecContext(context.Background(), "template1", "SELECT"); err != nil || s.opts.Disk == 0 {
 		return err
 	}
-	return s.ExecContext(context.Background(), "postgres", "CREATE TABLESPACE "+Disk+" LOCATION '"+s.diskDir()+"'")
+	return s.ExecContext(context.Background(), common, "CREATE TABLESPACE "+Disk+" LOCATION '"+s.diskDir()+"'")
 }
 
 // initdb creates the cluster.
