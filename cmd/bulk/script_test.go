@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/creack/pty"
 	"github.com/jackc/pgx/v5"
 	"github.com/linkforge/bulk/sink"
 	"github.com/linkforge/bulk/sink/postgres/pgtest"
@@ -33,7 +34,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv(onFullDisk) != "" {
 		os.Exit(fullDisk(os.Args[1:]))
 	}
-	testscript.Main(served{m}, map[string]func(){"bulk": main})
+	testscript.Main(served{m}, map[string]func(){"bulk": main, "terminal": terminal})
 }
 
 // served runs the tests with the server, and without the settings of whoever runs them.
@@ -116,6 +117,42 @@ func TestScriptsOfStores(t *testing.T) {
 			return nil
 		})
 	})
+}
+
+// terminal runs a command of the shell on a terminal, and leaves what that has shown in the file "shown".
+// The command reads the terminal if -stdin names a file of what is typed. (What testscript's ttyout knows
+// is cut off if the command ends before it was read.)
+func terminal() {
+	args := os.Args[1:]
+	typed := ""
+	if args[0] == "-stdin" {
+		typed, args = args[1], args[2:]
+	}
+	ctrl, tty, err := pty.Open()
+	if err != nil {
+		panic(err)
+	}
+	cmd := exec.Command("sh", "-c", args[0])
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	cmd.SysProcAttr, cmd.ExtraFiles = &syscall.SysProcAttr{Setsid: true, Setctty: true, Ctty: 3}, []*os.File{tty}
+	if typed != "" {
+		text, err := os.ReadFile(typed)
+		if err != nil {
+			panic(err)
+		}
+		cmd.Stdin = tty
+		ctrl.Write(append(text, 4)) // the end of what is typed
+	}
+	if err := cmd.Start(); err != nil {
+		panic(err)
+	}
+	tty.Close()
+	shown, _ := io.ReadAll(ctrl) // fails when nobody has the terminal any more
+	_ = cmd.Wait()               // the exit code tells
+	if err := os.WriteFile("shown", shown, 0o600); err != nil {
+		panic(err)
+	}
+	os.Exit(cmd.ProcessState.ExitCode())
 }
 
 // scripts runs the scripts that of names.
