@@ -27,15 +27,16 @@ func TestDiskFull(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		filled bool
+		rows   int64   // several batches, if it is loaded in batches
 		room   float64 // of what the links take without their indexes
 	}{
-		{"first/copy", false, 0.3},
-		{"first/constraints", false, 1.1},
-		{"batches", true, 0.8},
+		{"first/copy", false, 35_000, 0.3},
+		{"first/constraints", false, 35_000, 1.1},
+		{"batches", true, 70_000, 0.8},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Chdir(t.TempDir())
-			list(t, "links.csv", gen.Options{Rows: 70_000, Duplicates: 0.1, Rejects: 0.01})
+			list(t, "links.csv", gen.Options{Rows: c.rows, Duplicates: 0.1, Rejects: 0.01})
 			list(t, "before.csv", gen.Options{Rows: 1000, First: 1_000_000})
 			store := postgresStore()
 			fresh := func(options ...string) string {

@@ -17,26 +17,25 @@ import (
 	"github.com/linkforge/bulk/sink/sqlite"
 )
 
-// Two hundred thousand URLs in three workspaces, of which the sample sees two, with links that exist and
-// have salts: where nearly all contest their codes, and where none does but one URL has more rows than a
-// shard.
+// URLs in three workspaces, of which the sample sees two, with links that exist and have salts: two hundred
+// thousand, where nearly all contest their codes, and fewer, where none does but one has more rows than a shard.
 func TestLarge(t *testing.T) {
 	if testing.Short() {
-		t.Skip("it takes ten seconds of processor time")
+		t.Skip("it takes seven seconds of processor time")
 	}
-	for _, c := range []struct{ length, hot int }{{3, 0}, {10, 300_000}} {
+	for _, c := range []struct {
+		length, urls, hot int
+		shard             int64
+	}{{3, 200_000, 0, 20_000}, {10, 80_000, 90_000, 30_000}} {
 		t.Run(fmt.Sprintf("length=%d", c.length), func(t *testing.T) {
 			dir := t.TempDir()
-			s := set{rows: 100_000}
+			s := set{rows: c.shard}
 			s.cfg.Workspace, s.cfg.Source.WorkspaceColumn, s.cfg.CodeLength = "rest", "team", c.length
 			s.cfg.Version, s.cfg.Workers, s.cfg.Out = "test", 2, filepath.Join(dir, "out")
-			if c.hot == 0 {
-				s.rows = 20_000
-			}
 			old := writeRows(t, filepath.Join(dir, "old.csv"), 20_000, func(n int) (int, string) { return 7 * n, "ab"[n%2:][:1] })
 			s.cfg.Inputs = []string{
-				writeRows(t, filepath.Join(dir, "in-1.csv"), 100_000, func(n int) (int, string) { return n, "ab"[n%2:][:1] }),
-				writeRows(t, filepath.Join(dir, "in-2.csv.gz"), 100_000, func(n int) (int, string) { return n, "ac"[min(n/50_000, 1):][:1] }),
+				writeRows(t, filepath.Join(dir, "in-1.csv"), c.urls/2, func(n int) (int, string) { return n, "ab"[n%2:][:1] }),
+				writeRows(t, filepath.Join(dir, "in-2.csv.gz"), c.urls/2, func(n int) (int, string) { return n, "ac"[min(n/(c.urls/4), 1):][:1] }),
 			}
 			if c.hot > 0 {
 				s.cfg.Inputs = append(s.cfg.Inputs, writeRows(t, filepath.Join(dir, "in-3.csv"), c.hot, func(int) (int, string) { return 1, "b" }))
