@@ -7,7 +7,6 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -147,7 +146,7 @@ func openStore(t testing.TB, dsn string, opts Options) *Store {
 func dump(t testing.TB, dsn, links string) []sinktest.Row {
 	t.Helper()
 	conn := borrow(t, dsn)
-	defer giveBack(dsn, conn)
+	defer pgtest.GiveBack(conn)
 	return dumpOf(t, conn, links)
 }
 
@@ -194,46 +193,18 @@ func connect(t testing.TB, dsn string) *pgx.Conn {
 	return conn
 }
 
-// idle has connections for statements between those of the stores, by address: a new one costs as much as
-// twenty such statements.
-var idle struct {
-	sync.Mutex
-	conns map[string][]*pgx.Conn
-}
-
-// borrow returns a connection for statements that leave no trace in it, and which is for giveBack. It is
-// closed at the end of a test.
+// borrow returns a connection for statements between those of the stores, for pgtest.GiveBack.
 func borrow(t testing.TB, dsn string) *pgx.Conn {
 	t.Helper()
-	for {
-		idle.Lock()
-		list := idle.conns[dsn]
-		if len(list) == 0 {
-			idle.Unlock()
-			return connect(t, dsn)
-		}
-		conn := list[len(list)-1]
-		idle.conns[dsn] = list[:len(list)-1]
-		idle.Unlock()
-		if conn.Ping(context.Background()) == nil { // it was not closed by the end of a test, or by the server
-			return conn
-		}
-	}
-}
-
-func giveBack(dsn string, conn *pgx.Conn) {
-	idle.Lock()
-	defer idle.Unlock()
-	if idle.conns == nil {
-		idle.conns = map[string][]*pgx.Conn{}
-	}
-	idle.conns[dsn] = append(idle.conns[dsn], conn)
+	conn, err := pgtest.Borrow(context.Background(), dsn)
+	noError(t, err)
+	return conn
 }
 
 func execute(t testing.TB, dsn, sql string, args ...any) {
 	t.Helper()
 	conn := borrow(t, dsn)
-	defer giveBack(dsn, conn)
+	defer pgtest.GiveBack(conn)
 	executeOn(t, conn, sql, args...)
 }
 
@@ -248,7 +219,7 @@ func executeOn(t testing.TB, conn *pgx.Conn, sql string, args ...any) {
 func value[T any](t testing.TB, dsn, sql string, args ...any) (v T) {
 	t.Helper()
 	conn := borrow(t, dsn)
-	defer giveBack(dsn, conn)
+	defer pgtest.GiveBack(conn)
 	return valueOf[T](t, conn, sql, args...)
 }
 

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -98,48 +99,66 @@ func (s *Server) Exec(tb testing.TB, database, sql string) {
 
 // ExecContext runs SQL in a database as the superuser.
 func (s *Server) ExecContext(ctx context.Context, database, sql string) error {
-	conn, err := s.take(ctx, database)
+	conn, err := Borrow(ctx, s.DSN(database))
 	if err != nil {
 		return err
 	}
-	defer s.put(ctx, database, conn)
+	if database == common {
+		defer GiveBack(conn)
+	} else { // nobody may be connected to a database that is a template, or is dropped without force
+		defer conn.Close(ctx)
+	}
 	_, err = conn.PgConn().Exec(ctx, sql).ReadAll()
 	return err
 }
 
-// common is the database in which others are created and dropped. A connection to it is kept: to open
-// one takes as long as to drop a database.
+// common is the database in which others are created and dropped.
 const common = "postgres"
 
-func (s *Server) take(ctx context.Context, database string) (*pgx.Conn, error) {
-	if database == common {
-		if conn := s.idle.Swap(nil); conn != nil {
-			if conn.Ping(ctx) == nil {
-				return conn, nil
-			}
-			conn.Close(ctx)
-		}
-	}
-	return pgx.Connect(ctx, s.DSN(database))
+// idle has connections that were given back, by address: a new one costs as much as twenty statements.
+var idle struct {
+	sync.Mutex
+	conns map[string][]*pgx.Conn
 }
 
-func (s *Server) put(ctx context.Context, database string, conn *pgx.Conn) {
-	if database == common {
-		conn = s.idle.Swap(conn)
-	}
-	if conn != nil {
+// Borrow returns a connection to an address: one that was given back and still works, or a new one.
+func Borrow(ctx context.Context, dsn string) (*pgx.Conn, error) {
+	for {
+		idle.Lock()
+		list := idle.conns[dsn]
+		if len(list) == 0 {
+			idle.Unlock()
+			return pgx.Connect(ctx, dsn)
+		}
+		conn := list[len(list)-1]
+		idle.conns[dsn] = list[:len(list)-1]
+		idle.Unlock()
+		if conn.Ping(ctx) == nil {
+			return conn, nil
+		}
 		conn.Close(ctx)
 	}
+}
+
+// GiveBack takes a connection of Borrow, in which the borrower has left no trace.
+func GiveBack(conn *pgx.Conn) {
+	idle.Lock()
+	defer idle.Unlock()
+	if idle.conns == nil {
+		idle.conns = map[string][]*pgx.Conn{}
+	}
+	dsn := conn.Config().ConnString()
+	idle.conns[dsn] = append(idle.conns[dsn], conn)
 }
 
 // Terminate ends the backends of all connections that match a condition over
 // pg_stat_activity, and returns their number.
 func (s *Server) Terminate(ctx context.Context, condition string) (n int, err error) {
-	conn, err := s.take(ctx, common)
+	conn, err := Borrow(ctx, s.DSN(common))
 	if err != nil {
 		return 0, err
 	}
-	defer s.put(ctx, common, conn)
+	defer GiveBack(conn)
 	err = conn.QueryRow(ctx, "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity"+
 		" WHERE pid <> pg_backend_pid() AND backend_type = 'client backend' AND "+condition).Scan(&n)
 	return n, err

@@ -26,10 +26,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"syscall"
-
-	"github.com/jackc/pgx/v5"
 )
 
 // Options of a server. The zero value is right for tests.
@@ -46,7 +43,6 @@ type Options struct {
 // A Server is a PostgreSQL server that this process owns. It is safe for concurrent use.
 type Server struct {
 	opts Options
-	idle atomic.Pointer[pgx.Conn] // to the database postgres; nil: none
 
 	mu      sync.Mutex // guards all below
 	started bool
