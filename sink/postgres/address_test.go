@@ -93,6 +93,7 @@ func TestServerThatNeverAnswers(t *testing.T) {
 
 // Parameters for libpq itself are not sent to the server.
 func TestParametersOfLibpq(t *testing.T) {
+	t.Parallel()
 	dsn := server.Database(t)
 	openStore(t, dsn+" keepalives=1 keepalives_idle=30 keepalives_interval=10 keepalives_count=3 gssencmode=prefer gsslib=gssapi"+
 		" gssdelegation=0 load_balance_hosts=random sslcompression=0", Options{RetryFor: -1})
@@ -103,6 +104,7 @@ func TestParametersOfLibpq(t *testing.T) {
 
 // The connections have a name in pg_stat_activity: that of the address, if it has one.
 func TestApplicationName(t *testing.T) {
+	t.Parallel()
 	dsn := server.Database(t)
 	for want, c := range map[string]struct{ params, name string }{
 		"bulk run": {}, "bulk sweep": {"", "bulk sweep"},
@@ -120,6 +122,7 @@ func TestApplicationName(t *testing.T) {
 
 // More of a COPY is under way to a local server than by default.
 func TestSendBuffer(t *testing.T) {
+	t.Parallel()
 	dsn := server.Database(t)
 	s := openStore(t, dsn, Options{RetryFor: -1})
 	ours, err := s.dial(context.Background())
@@ -142,6 +145,7 @@ func TestSendBuffer(t *testing.T) {
 
 // That a client cannot be reached any more the server notices within two minutes.
 func TestKeepalives(t *testing.T) {
+	t.Parallel()
 	database := value[string](t, server.Database(t), "SELECT current_database()")
 	s := openStore(t, server.TCP(database, server.Port()), Options{RetryFor: -1})
 	conn, err := s.acquire(context.Background())

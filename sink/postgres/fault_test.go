@@ -265,6 +265,7 @@ func TestBatchAgain(t *testing.T) {
 
 // Links for a table with rows are committed in transactions of about 8 MiB.
 func TestBatchesAreBounded(t *testing.T) {
+	t.Parallel()
 	dsn := server.Database(t)
 	prepare(t, dsn, generated(1_000_000, 1_000_001))
 	s := openStore(t, dsn, Options{})

@@ -112,6 +112,7 @@ func TestDefaultsOfColumns(t *testing.T) {
 // What somebody inserts before a first load has the table stays: the load waits for it,
 // and looks again.
 func TestFirstLoadIsForestalled(t *testing.T) {
+	t.Parallel()
 	ctx, dsn := context.Background(), server.Database(t)
 	s := openStore(t, dsn, Options{RetryFor: -1})
 	session, run := started(t, s, "demo", sink.LockOptions{})
@@ -132,6 +133,7 @@ func TestFirstLoadIsForestalled(t *testing.T) {
 // A first load copies with FREEZE, and makes the constraints with memory and helpers of
 // its own, unless the server has more memory set; the connection has what it had before.
 func TestFirstLoadIsFrozen(t *testing.T) {
+	t.Parallel()
 	for before, want := range map[string]string{"64MB": "512MB", "1GB": "1GB"} {
 		ctx, dsn := context.Background(), server.Database(t)
 		execute(t, dsn, "ALTER DATABASE "+value[string](t, dsn, "SELECT current_database()")+" SET maintenance_work_mem = '"+before+"'")
@@ -161,6 +163,7 @@ func TestFirstLoadIsFrozen(t *testing.T) {
 
 // The workspace of all links is one of these defaults, whatever its name.
 func TestWorkspaceIsNotSent(t *testing.T) {
+	t.Parallel()
 	const odd = `it's "\odd\" é`
 	dsn := server.Database(t)
 	s := openStore(t, dsn, Options{})
@@ -181,6 +184,7 @@ func TestWorkspaceIsNotSent(t *testing.T) {
 
 // A load that fails leaves the table, its constraints and the locks as they were.
 func TestFailedLoadLeavesNothing(t *testing.T) {
+	t.Parallel()
 	stop := errors.New("stop")
 	for _, way := range ways {
 		t.Run(way.name, func(t *testing.T) {
@@ -216,6 +220,7 @@ func TestFailedLoadLeavesNothing(t *testing.T) {
 // A first load of aliases, or of links with parts, leaves the index on base_key as it was, whether
 // it ends well or not.
 func TestIndexOfAliases(t *testing.T) {
+	t.Parallel()
 	ctx, dsn := context.Background(), server.Database(t)
 	const index = "SELECT coalesce((SELECT pg_get_indexdef(indexrelid) || coalesce(obj_description(indexrelid), '') FROM pg_index WHERE indisvalid AND indexrelid = to_regclass('links_base_key')), '')"
 	for i, change := range []string{"", "", "COMMENT ON INDEX links_base_key IS 'mine'", "DROP INDEX links_base_key"} {

@@ -29,6 +29,7 @@ func loader() int {
 // gets the locks, goes on with the run, and leaves what an uninterrupted run
 // would have left.
 func TestKilled(t *testing.T) {
+	t.Parallel()
 	links := generated(0, loaderRows)
 	points := 4
 	if testing.Short() {

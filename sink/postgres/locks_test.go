@@ -60,6 +60,7 @@ func TestLostLocksAreAConflict(t *testing.T) {
 
 // A session that lost its locks does not resume a run that is over meanwhile.
 func TestLostLocksOfARunThatIsOver(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	for state, end := range map[string]func(s *Store, dsn string, run sink.Run, links []sink.Link) error{
 		"finished": func(_ *Store, dsn string, _ sink.Run, links []sink.Link) error {
@@ -85,6 +86,7 @@ func TestLostLocksOfARunThatIsOver(t *testing.T) {
 
 // It does not set a profile or a scheme: another run may have set it, and loaded links.
 func TestLostLocksSetNoProfile(t *testing.T) {
+	t.Parallel()
 	ctx, dsn := context.Background(), server.Database(t)
 	s := openStore(t, dsn, Options{})
 	session, _ := started(t, s, "demo", sink.LockOptions{})
@@ -110,6 +112,7 @@ func TestLostLocksSetNoProfile(t *testing.T) {
 
 // It does not finish a run that an undo has begun to delete.
 func TestLostLocksOfARunUndoneInPart(t *testing.T) {
+	t.Parallel()
 	ctx, dsn := context.Background(), server.Database(t)
 	s, links := openStore(t, dsn, Options{}), generated(0, 10)
 	session, run := started(t, s, "demo", sink.LockOptions{})
@@ -166,6 +169,7 @@ func TestLostLocksAreNotWaitedFor(t *testing.T) {
 // The next session does not fail because of one whose connection was lost, even if the
 // server has not noticed.
 func TestLostLocksOfTheSessionBefore(t *testing.T) {
+	t.Parallel()
 	ctx, dsn := context.Background(), server.Database(t)
 	s := openStore(t, dsn, Options{})
 	before := locked(t, s, "demo", sink.LockOptions{NoWait: true})
@@ -182,6 +186,7 @@ func TestLostLocksOfTheSessionBefore(t *testing.T) {
 // A batch that is under way when the locks are lost is not committed: another run may have
 // them by then.
 func TestLostLocksUnderABatch(t *testing.T) {
+	t.Parallel()
 	ctx, dsn := context.Background(), server.Database(t)
 	s, other := openStore(t, dsn, Options{}), openStore(t, dsn, Options{})
 	session, run := started(t, s, "demo", sink.LockOptions{NoWait: true})
@@ -217,6 +222,7 @@ func TestLostLocksUnderABatch(t *testing.T) {
 // A session that is closed after its load was cut off leaves no lock to a server
 // that still reads what was under way.
 func TestCancelledLoadLeavesNoLocks(t *testing.T) {
+	t.Parallel()
 	dsn := server.Database(t)
 	s, next := openStore(t, dsn, Options{}), openStore(t, dsn, Options{})
 	links := generated(0, 100_000)
@@ -244,6 +250,7 @@ func TestCancelledLoadLeavesNoLocks(t *testing.T) {
 // Two sessions of one store load at the same time, and meet conflicts. (What they
 // share is for the race detector to see.)
 func TestTwoSessionsOfAStoreLoad(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	s := openStore(t, server.Database(t), Options{})
 	taken := generated(0, 1)
@@ -272,6 +279,7 @@ func TestTwoSessionsOfAStoreLoad(t *testing.T) {
 // one of more than 64 holds the store's alone, and so shuts out those that it does not
 // name.
 func TestLocksOfManyWorkspaces(t *testing.T) {
+	t.Parallel()
 	ctx, dsn := context.Background(), server.Database(t)
 	s := openStore(t, dsn, Options{})
 	var many []string
@@ -332,6 +340,7 @@ func waits(t *testing.T, dsn string, lock func(waiter *Store) (*session, error))
 // A statement that waits for a lock holds up VACUUM in the whole database: it waits a
 // turn at a time.
 func TestWaitingTakesTurns(t *testing.T) {
+	t.Parallel()
 	ctx, dsn := context.Background(), server.Database(t)
 	_, end := waits(t, dsn, func(waiter *Store) (*session, error) {
 		return waiter.lock(ctx, waiter.locks([]string{"demo"}), sink.LockOptions{})
@@ -352,6 +361,7 @@ func TestWaitingTakesTurns(t *testing.T) {
 
 // No run overtakes a session that waits for all runs.
 func TestWaitingForAllIsNotOvertaken(t *testing.T) {
+	t.Parallel()
 	ctx, dsn := context.Background(), server.Database(t)
 	holder, end := waits(t, dsn, func(waiter *Store) (*session, error) {
 		return waiter.lock(ctx, []lock{{waiter.lockKey("store", ""), false}}, sink.LockOptions{})

@@ -13,6 +13,7 @@ import (
 // However many lookups there are, maxIdle of them have a connection at a time;
 // one that is cancelled while it waits for its turn says why.
 func TestLookupsTakeTurns(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	dsn := server.Database(t)
 	links := generated(0, 1)

@@ -80,6 +80,7 @@ func pool(client net.Conn, pid uint32, exec func(string) ([]*pgconn.Result, erro
 }
 
 func TestPoolerInTransactionMode(t *testing.T) {
+	t.Parallel()
 	dsn := server.Database(t)
 	err := attempt(server.TCP("postgres", pooler(t, dsn)))
 	if err == nil || !strings.Contains(err.Error(), "pooler in transaction mode") {

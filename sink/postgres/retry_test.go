@@ -201,6 +201,7 @@ func TestGivesUpLongTries(t *testing.T) {
 
 // The server answers again once no call fails any more.
 func TestOutageOfSeveralCalls(t *testing.T) {
+	t.Parallel()
 	told := ""
 	s := &Store{config: &pgx.ConnConfig{}, stats: map[string]any{}, opts: Options{Outage: func(problem string, until time.Time) {
 		if until.IsZero() {

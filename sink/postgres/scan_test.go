@@ -13,6 +13,7 @@ import (
 // What somebody set to be created at infinity, or after the last of our years, was
 // created at no time that can be told.
 func TestScanCreatedAtInfinity(t *testing.T) {
+	t.Parallel()
 	dsn := server.Database(t)
 	s := openStore(t, dsn, Options{})
 	links := generated(0, 4)
@@ -33,6 +34,7 @@ func TestScanCreatedAtInfinity(t *testing.T) {
 // The same for runs: they are listed and do not affect others, but a run without a valid
 // as_of cannot continue.
 func TestRunsAtInfinity(t *testing.T) {
+	t.Parallel()
 	ctx, dsn := context.Background(), server.Database(t)
 	s := openStore(t, dsn, Options{})
 	session, first := started(t, s, "demo", sink.LockOptions{})

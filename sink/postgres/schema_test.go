@@ -13,6 +13,7 @@ import (
 )
 
 func TestSQLMakesWhatFits(t *testing.T) {
+	t.Parallel()
 	for _, opts := range []Options{
 		{RetryFor: -1},
 		{RetryFor: -1, Schema: "other", Table: "short links"},
@@ -39,6 +40,7 @@ func initialize(t testing.TB, s *Store) []string {
 
 // Stores of one new schema are created at the same time.
 func TestNewSchemaOfTwoStores(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	dsn := server.Database(t)
 	gate := connect(t, dsn)

@@ -7,6 +7,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -52,12 +53,13 @@ func TestMain(m *testing.M) {
 // connections that those of earlier tests had.
 func TestConformance(t *testing.T) {
 	t.Parallel()
-	dsn, schemas, idle := server.Database(t), 0, &Store{}
-	conn := connect(t, dsn)
-	defer idle.Close()
+	dsn, idle := server.Database(t), &Store{}
+	t.Cleanup(func() { idle.Close() })
+	var schemas atomic.Int32
 	sinktest.Run(t, func(t *testing.T) *sinktest.Database {
-		schemas++
-		return conforming(conn, idle, dsn, Options{RetryFor: -1, Schema: fmt.Sprint("test", schemas)})
+		conn := borrow(t, dsn)
+		t.Cleanup(func() { pgtest.GiveBack(conn) })
+		return conforming(conn, idle, dsn, Options{RetryFor: -1, Schema: fmt.Sprint("test", schemas.Add(1))})
 	})
 }
 

@@ -15,6 +15,7 @@ import (
 
 // A run is marked as undone and loses its ledger at once, or neither.
 func TestUndoKeepsTheLedgerOfARunThatIsNotUndone(t *testing.T) {
+	t.Parallel()
 	dsn := server.Database(t)
 	s := openStore(t, dsn, Options{})
 	run := loadAll(t, s, generated(0, 10))
@@ -28,6 +29,7 @@ func TestUndoKeepsTheLedgerOfARunThatIsNotUndone(t *testing.T) {
 
 // The commit of a page fails once, when the page is known: nothing is passed over.
 func TestUndoRepeatsAPage(t *testing.T) {
+	t.Parallel()
 	dsn := server.Database(t)
 	s := openStore(t, dsn, Options{})
 	links := generated(0, undoPage+100)
@@ -50,6 +52,7 @@ func TestUndoRepeatsAPage(t *testing.T) {
 
 // Links that a foreign key refers to stay, and only these.
 func TestUndoKeepsWhatIsReferredTo(t *testing.T) {
+	t.Parallel()
 	for name, action := range map[string]string{
 		"at_once": "", "restrict": "ON DELETE RESTRICT", "at_the_end": "DEFERRABLE INITIALLY DEFERRED",
 	} {
@@ -88,6 +91,7 @@ func TestUndoKeepsWhatIsReferredTo(t *testing.T) {
 
 // Times that are none do not hinder the list of what stays.
 func TestUndoKeepsWhatIsUpdatedAtInfinity(t *testing.T) {
+	t.Parallel()
 	dsn := server.Database(t)
 	s := openStore(t, dsn, Options{})
 	links := generated(0, 3)
@@ -107,6 +111,7 @@ func TestUndoKeepsWhatIsUpdatedAtInfinity(t *testing.T) {
 
 // Where rows would go, or change, with the links that they refer to, nothing is undone.
 func TestUndoRefusesToCascade(t *testing.T) {
+	t.Parallel()
 	for _, action := range []string{"CASCADE", "SET NULL", "SET DEFAULT"} {
 		dsn := server.Database(t)
 		s := openStore(t, dsn, Options{})
@@ -127,6 +132,7 @@ func TestUndoRefusesToCascade(t *testing.T) {
 // The number of a run that was killed, and that somebody then deleted, is not given to
 // another: its links would be that one's.
 func TestNumberOfADeletedRun(t *testing.T) {
+	t.Parallel()
 	ctx, dsn := context.Background(), server.Database(t)
 	s := openStore(t, dsn, Options{})
 	loadAll(t, s, generated(0, 10))
@@ -146,6 +152,7 @@ const asleep = "pg_stat_activity WHERE wait_event = 'PgSleep' AND datname = curr
 
 // If a run is resumed while its undo has lost its locks, all of its links are deleted.
 func TestUndoLosesItsLocksToTheRun(t *testing.T) {
+	t.Parallel()
 	rerun, ctx := errgroup.WithContext(context.Background())
 	dsn := server.Database(t)
 	links := generated(0, undoPage+100)
@@ -179,6 +186,7 @@ func TestUndoLosesItsLocksToTheRun(t *testing.T) {
 
 // A run that may have been resumed since its links were listed is not marked as undone.
 func TestUndoLosesItsLocksAtTheEnd(t *testing.T) {
+	t.Parallel()
 	dsn := server.Database(t)
 	s := openStore(t, dsn, Options{})
 	run := loadAll(t, s, generated(0, 10))
@@ -197,6 +205,7 @@ func TestUndoLosesItsLocksAtTheEnd(t *testing.T) {
 // An undo does not fail if its locks are lost again while it waits for them, to list the
 // links that stay.
 func TestUndoLosesItsLocksTwice(t *testing.T) {
+	t.Parallel()
 	ctx, cancel := context.WithCancelCause(context.Background())
 	defer cancel(nil)
 	dsn := server.Database(t)

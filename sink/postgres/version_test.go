@@ -31,6 +31,7 @@ INSERT INTO links_runs VALUES (1, 'f', 'finished', '2025-01-02', 2, 2, 0, 0, 0, 
 
 // A store of version 1 is refused until Init has upgraded it, which keeps its rows.
 func TestVersion1(t *testing.T) {
+	t.Parallel()
 	ctx, dsn := context.Background(), server.Database(t)
 	script(t, dsn, version1)
 	s := openStore(t, dsn, Options{RetryFor: -1})
@@ -80,6 +81,7 @@ func TestVersion1(t *testing.T) {
 
 // One of version 2 gets what is new.
 func TestVersion2(t *testing.T) {
+	t.Parallel()
 	ctx, dsn := context.Background(), server.Database(t)
 	s := openStore(t, dsn, Options{RetryFor: -1})
 	initialize(t, s)
@@ -104,6 +106,7 @@ func TestVersion2(t *testing.T) {
 
 // Only the owner can upgrade tables.
 func TestUpgradeOfAnother(t *testing.T) {
+	t.Parallel()
 	dsn := server.Database(t)
 	script(t, dsn, version1)
 	s := openStore(t, as(t, dsn, "no_owner", "GRANT ALL ON ALL TABLES IN SCHEMA public TO no_owner"), Options{})

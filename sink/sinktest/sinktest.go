@@ -11,8 +11,10 @@
 package sinktest
 
 import (
+	"context"
 	"database/sql"
-	"runtime"
+	"fmt"
+	"runtime/pprof"
 	"strings"
 	"testing"
 	"time"
@@ -67,16 +69,18 @@ type Database struct {
 	FineLocks bool
 }
 
-// Run runs the suite, with a subtest for each sentence of the contract. The function fresh
-// creates an empty database, and deletes it with t.Cleanup.
+// Run runs the suite, with a parallel subtest for each sentence of the contract. The function
+// fresh creates an empty database, and deletes it with t.Cleanup.
 func Run(t *testing.T, fresh func(t *testing.T) *Database) {
 	for _, group := range [][]test{schemaTests, lookupTests, loadTests, runTests, lockTests, cancelTests, scanTests, undoTests, aliasTests, ownTests, exportTests, rulesTests, changeTests, deleteTests, sweepTests, schemeTests, counterTests} {
 		for _, c := range group {
 			t.Run(c.name, func(t *testing.T) {
+				t.Parallel()
 				db := &database{fresh(t), t}
-				before := runtime.NumGoroutine()
+				// Every goroutine that the test starts has its label.
+				pprof.SetGoroutineLabels(pprof.WithLabels(context.Background(), pprof.Labels("test", t.Name())))
 				c.run(t, db)
-				db.noLeak(before)
+				db.noLeak()
 			})
 		}
 	}
@@ -87,16 +91,28 @@ type test struct {
 	run  func(t *testing.T, db *database)
 }
 
-// noLeak fails the test if goroutines of the stores still run after Close.
-func (db *database) noLeak(before int) {
+// noLeak fails the test if goroutines of the stores still run after Close. Other tests may run beside
+// this one.
+func (db *database) noLeak() {
 	db.t.Helper()
-	var now int
+	var left []string
 	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
-		if now = runtime.NumGoroutine(); now <= before {
+		if left = labeled(db.t.Name()); len(left) == 1 { // this one
 			return
 		}
 	}
-	buf := make([]byte, 1<<20)
-	stacks := string(buf[:runtime.Stack(buf, true)])
-	db.t.Errorf("%d goroutines before, %d after:\n%s", before, now, strings.TrimSpace(stacks))
+	db.t.Errorf("goroutines still run, or this one has no label:\n%s", strings.Join(left, "\n\n"))
+}
+
+// labeled lists the stacks of the goroutines of a test.
+func labeled(test string) (stacks []string) {
+	var all strings.Builder
+	pprof.Lookup("goroutine").WriteTo(&all, 1)
+	label := fmt.Sprintf("%q:%q", "test", test)
+	for stack := range strings.SplitSeq(all.String(), "\n\n") {
+		if strings.Contains(stack, label) {
+			stacks = append(stacks, stack)
+		}
+	}
+	return stacks
 }
