@@ -14,7 +14,7 @@ import (
 
 var loadTests = []test{
 	{"load/sizes", testLoadSizes},
-	{"load/100k_into_new", testLoadMany},
+	{"load/many_into_new", testLoadMany},
 	{"load/into_existing", testLoadExisting},
 	{"load/strays", testLoadStrays},
 	{"load/twice_in_a_run", testLoadTwice},
@@ -52,7 +52,7 @@ func testLoadSizes(t *testing.T, db *database) {
 }
 
 func testLoadMany(t *testing.T, db *database) {
-	ls := sorted(links("v", 0, few(50_000)), links("w", 0, few(30_000)), links("wü", 0, few(20_000)))
+	ls := sorted(links("v", 0, few(20_000)), links("w", 0, few(12_000)), links("wü", 0, few(8_000)))
 	for i := range ls {
 		if i%3 == 0 {
 			ls[i].Original = []byte("HTTPS://WWW.example.com/catalogue//item/ü?" + fmt.Sprint(i))
