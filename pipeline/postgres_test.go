@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/linkforge/bulk/internal/quick"
 	"github.com/linkforge/bulk/pipeline"
 	"github.com/linkforge/bulk/sink"
 	"github.com/linkforge/bulk/sink/postgres"
@@ -30,7 +31,7 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
-	pgtest.Quick()
+	quick.SetUp()
 	os.Exit(server.Main(m))
 }
 

@@ -50,11 +50,12 @@ var layers = map[string][]string{
 	"pipeline/record":        {"codegen", "pipeline/legacy", "pipeline/outcome", "pipeline/packed", "pipeline/rules"}, // also for use in a distributed runner
 
 	"pipeline/campaign/campaigntest": {},
+	"internal/quick":                 {},
 
 	"sink":                 {},
 	"sink/sqlite":          {"sink"},
 	"sink/postgres":        {"sink"},
-	"sink/postgres/pgtest": {},
+	"sink/postgres/pgtest": {"internal/quick"},
 	"sink/sinktest":        {"sink", "codegen"},
 
 	"pipeline/intake": {"pipeline/shorturl", "pipeline/campaign", "canon", "codegen", "pipeline/along", "pipeline/claim", "pipeline/columns", "pipeline/extsort", "pipeline/judge", "pipeline/legacy", "pipeline/manifest", "pipeline/outcome", "pipeline/packed", "pipeline/profile", "pipeline/record", "pipeline/rules", "pipeline/source", "pipeline/terms"},

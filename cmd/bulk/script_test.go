@@ -20,6 +20,7 @@ import (
 
 	"github.com/creack/pty"
 	"github.com/jackc/pgx/v5"
+	"github.com/linkforge/bulk/internal/quick"
 	"github.com/linkforge/bulk/sink"
 	"github.com/linkforge/bulk/sink/postgres/pgtest"
 	"github.com/linkforge/bulk/sink/sqlite"
@@ -44,7 +45,7 @@ func (s served) Run() int {
 	for _, flag := range append(knownKeys(rootCommand(newUI(io.Discard, io.Discard))), "config") {
 		os.Unsetenv(variable(flag))
 	}
-	pgtest.Quick()
+	quick.SetUp()
 	return server.Main(s.M)
 }
 
@@ -163,7 +164,7 @@ func scripts(t *testing.T, of testscript.Params, setup func(*testscript.Env) err
 	of.UpdateScripts = os.Getenv("BULK_TEST_UPDATE") != ""
 	of.Setup = func(env *testscript.Env) error {
 		env.Setenv("GORACE", os.Getenv("GORACE"))
-		env.Setenv("GOGC", cmp.Or(os.Getenv("GOGC"), "400")) // as pgtest.Quick: half of what such a short process does is to start
+		env.Setenv("GOGC", cmp.Or(os.Getenv("GOGC"), "400")) // as quick.SetUp: half of what such a short process does is to start
 		env.Setenv("TESTDATA", testdata)
 		return setup(env)
 	}

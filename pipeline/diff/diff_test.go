@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/linkforge/bulk/internal/quick"
 	"github.com/linkforge/bulk/pipeline/columns"
 	"github.com/linkforge/bulk/pipeline/manifest"
 	"github.com/linkforge/bulk/pipeline/outcome"
@@ -20,6 +21,8 @@ import (
 	"github.com/linkforge/bulk/pipeline/report"
 	"pgregory.net/rapid"
 )
+
+func TestMain(m *testing.M) { os.Exit(quick.Main(m)) }
 
 // differences returns what Runs finds, in byte order.
 func differences(t testing.TB, cfg Config) []string {

@@ -13,8 +13,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/linkforge/bulk/internal/quick"
 	"github.com/linkforge/bulk/pipeline/fsys/fsystest"
 )
+
+func TestMain(m *testing.M) { os.Exit(quick.Main(m)) }
 
 var update = flag.Bool("update", false, "write the golden files")
 

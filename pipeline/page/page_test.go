@@ -11,11 +11,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/linkforge/bulk/internal/quick"
 	"github.com/linkforge/bulk/pipeline/manifest"
 	"github.com/linkforge/bulk/pipeline/outcome"
 	"github.com/linkforge/bulk/pipeline/survey"
 	"golang.org/x/net/html"
 )
+
+func TestMain(m *testing.M) { os.Exit(quick.Main(m)) }
 
 func must(t *testing.T, err error) {
 	t.Helper()

@@ -21,6 +21,7 @@ import (
 	"github.com/apache/arrow/go/v17/arrow/ipc"
 	"github.com/apache/arrow/go/v17/arrow/memory"
 	"github.com/linkforge/bulk/canon"
+	"github.com/linkforge/bulk/internal/quick"
 	"github.com/linkforge/bulk/pipeline/columnar"
 	"github.com/linkforge/bulk/pipeline/fsys/fsystest"
 	"github.com/linkforge/bulk/pipeline/outcome"
@@ -29,6 +30,8 @@ import (
 	"github.com/linkforge/bulk/pipeline/shorturl"
 	"github.com/parquet-go/parquet-go"
 )
+
+func TestMain(m *testing.M) { os.Exit(quick.Main(m)) }
 
 func formats() []report.Format { return []report.Format{report.CSV, report.Parquet, report.Arrow} }
 

@@ -10,12 +10,12 @@ import (
 	"path/filepath"
 	"reflect"
 	"runtime"
-	"runtime/debug"
 	"slices"
 	"testing"
 
 	"github.com/apache/arrow/go/v17/arrow/array"
 	"github.com/apache/arrow/go/v17/arrow/ipc"
+	"github.com/linkforge/bulk/internal/quick"
 	"github.com/linkforge/bulk/pipeline/columns"
 	"github.com/linkforge/bulk/pipeline/profile"
 	"github.com/parquet-go/parquet-go"
@@ -30,12 +30,7 @@ const (
 var errEnough = errors.New("enough")
 
 // The heap is small and soon full of what was read: collecting it costs as much as the tests do.
-func TestMain(m *testing.M) {
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(400)
-	}
-	m.Run()
-}
+func TestMain(m *testing.M) { os.Exit(quick.Main(m)) }
 
 // fuzzFormat reads whatever data is, twice.
 func fuzzFormat(t *testing.T, data []byte) { readTwice(t, data, 2*mostFuzzBytes) }

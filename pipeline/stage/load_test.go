@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/linkforge/bulk/internal/quick"
 	"github.com/linkforge/bulk/pipeline"
 	"github.com/linkforge/bulk/pipeline/load"
 	"github.com/linkforge/bulk/pipeline/stage"
@@ -30,7 +31,7 @@ import (
 var server = pgtest.New(pgtest.Options{})
 
 func TestMain(m *testing.M) {
-	pgtest.Quick()
+	quick.SetUp()
 	os.Exit(server.Main(m))
 }
 

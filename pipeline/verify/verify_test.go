@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/linkforge/bulk/canon"
+	"github.com/linkforge/bulk/internal/quick"
 	"github.com/linkforge/bulk/pipeline"
 	"github.com/linkforge/bulk/pipeline/columns"
 	"github.com/linkforge/bulk/pipeline/manifest"
@@ -25,13 +26,11 @@ import (
 	"github.com/linkforge/bulk/pipeline/source"
 	"github.com/linkforge/bulk/pipeline/verify"
 	"github.com/linkforge/bulk/sink"
-	"github.com/linkforge/bulk/sink/postgres/pgtest"
 	"github.com/linkforge/bulk/sink/sqlite"
 )
 
 func TestMain(m *testing.M) {
-	pgtest.Quick()
-	os.Exit(m.Run())
+	os.Exit(quick.Main(m))
 }
 
 func openStore(t testing.TB, dir string) sink.Store {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/linkforge/bulk/internal/quick"
 	"github.com/linkforge/bulk/sink"
 	"github.com/linkforge/bulk/sink/postgres/pgtest"
 	"github.com/linkforge/bulk/sink/sinktest"
@@ -38,7 +39,7 @@ func TestMain(m *testing.M) {
 		}
 		sinktest.ReserveForever(store)
 	}
-	pgtest.Quick()
+	quick.SetUp()
 	flag.Parse()
 	flag.Set("test.parallel", "8") // parallel tests mostly wait
 	code := server.Main(m)

@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/linkforge/bulk/internal/quick"
 	"github.com/linkforge/bulk/sink"
-	"github.com/linkforge/bulk/sink/postgres/pgtest"
 	"github.com/linkforge/bulk/sink/sinktest"
 )
 
@@ -20,7 +20,7 @@ import (
 const killedAt = "BULK_SQLITE_TEST_LOADS"
 
 func TestMain(m *testing.M) {
-	pgtest.Quick()
+	quick.SetUp()
 	if path := os.Getenv(killedAt); path != "" {
 		loadForever(path)
 	}

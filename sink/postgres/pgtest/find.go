@@ -9,11 +9,12 @@ import (
 	"os/exec"
 	"os/user"
 	"path/filepath"
-	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
 	"syscall"
+
+	"github.com/linkforge/bulk/internal/quick"
 )
 
 // ErrNoPrograms: initdb and pg_ctl are not on this machine.
@@ -90,37 +91,13 @@ func place(opts Options, cred *syscall.Credential) (string, error) {
 		}
 		return opts.Tmp, nil
 	}
-	if dir := Memory(); dir != "" && !opts.Durable {
+	if dir := quick.Memory(); dir != "" && !opts.Durable {
 		return dir, nil
 	}
 	if dir := os.TempDir(); suitable(dir, cred) {
 		return dir, nil
 	}
 	return "/tmp", nil
-}
-
-// Memory is a directory in memory with room for the files of tests, or "".
-func Memory() string {
-	const memory, room = "/dev/shm", 2 << 30
-	var fs syscall.Statfs_t
-	if syscall.Statfs(memory, &fs) != nil || uint64(fs.Bavail)*uint64(fs.Bsize) <= room {
-		return ""
-	}
-	return memory
-}
-
-// Quick makes tests with hundreds of runs and databases cheap. It puts the temporary files of this
-// process, and of those that it starts, in [Memory], unless TMPDIR says where they are to be: such
-// tests wait for a disk most of the time, and what a disk does is not tested with them. And it has
-// garbage collected less often, unless GOGC says how often: the heap of such tests is small, and each
-// collection costs as much as a run.
-func Quick() {
-	if dir := Memory(); dir != "" && os.Getenv("TMPDIR") == "" {
-		os.Setenv("TMPDIR", dir)
-	}
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(400)
-	}
 }
 
 // suitable reports whether the name of a directory leaves room for the name of a socket,
