@@ -12,12 +12,9 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/linkforge/bulk/internal/quick"
 	"github.com/linkforge/bulk/pipeline/fsys/fsystest"
 	"github.com/linkforge/bulk/pipeline/manifest"
 )
-
-func TestMain(m *testing.M) { os.Exit(quick.Main(m)) }
 
 // A manifest with something in every field. (Tests change the working directory later.)
 var manifestJSON, _ = os.ReadFile("../manifest/testdata/manifest.json")
