@@ -70,14 +70,12 @@ func TestSameBytes(t *testing.T) {
 // Many rows of few URLs, and of one, on disk: URLs and slots that no bucket can
 // hold give the same as in memory, and so do rows of as many URLs.
 func TestSpilledDuplicates(t *testing.T) {
-	lengths, urls := []int{1, 2, 10, 12}, []int{1, 3, 40, 6000}
+	all := []int{1, 2, 10, 12}
+	lengths := map[int][]int{1: all, 3: all, 40: all, 6000: {2, 12}} // by the number of URLs, of which many take a second
 	if testing.Short() {
-		lengths, urls = []int{2}, []int{1, 40}
+		lengths = map[int][]int{1: {2}, 40: {2}}
 	}
-	for _, urls := range urls {
-		if urls == 6000 {
-			lengths = []int{2, 12} // each takes a second
-		}
+	for urls, lengths := range lengths {
 		for _, length := range lengths {
 			t.Run(fmt.Sprintf("urls=%d/length=%d", urls, length), func(t *testing.T) {
 				var list []string

@@ -29,7 +29,6 @@ const (
 
 var errEnough = errors.New("enough")
 
-// The heap is small and soon full of what was read: collecting it costs as much as the tests do.
 func TestMain(m *testing.M) { os.Exit(quick.Main(m)) }
 
 // fuzzFormat reads whatever data is, twice.

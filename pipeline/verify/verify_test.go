@@ -29,9 +29,7 @@ import (
 	"github.com/linkforge/bulk/sink/sqlite"
 )
 
-func TestMain(m *testing.M) {
-	os.Exit(quick.Main(m))
-}
+func TestMain(m *testing.M) { os.Exit(quick.Main(m)) }
 
 func openStore(t testing.TB, dir string) sink.Store {
 	t.Helper()
