@@ -50,6 +50,7 @@ var layers = map[string][]string{
 	"pipeline/record":        {"codegen", "pipeline/legacy", "pipeline/outcome", "pipeline/packed", "pipeline/rules"}, // also for use in a distributed runner
 
 	"pipeline/campaign/campaigntest": {},
+	"internal/crash":                 {},
 	"internal/quick":                 {},
 
 	"sink":                 {},
@@ -75,7 +76,7 @@ var layers = map[string][]string{
 	"pipeline/page":     {"codegen", "pipeline/account", "pipeline/estimate", "pipeline/hygiene", "pipeline/manifest", "pipeline/survey", "pipeline/topk"},
 	"pipeline/account":  {"canon", "pipeline/hygiene", "pipeline/legacy", "pipeline/manifest", "pipeline/outcome", "pipeline/rules", "pipeline/terms"}, // knows no medium
 
-	"cmd/bulk": {"pipeline/campaign", "canon", "pipeline/charset", "codegen", "pipeline", "pipeline/account", "pipeline/columns", "pipeline/verify", "pipeline/diff", "pipeline/explain", "pipeline/estimate", "pipeline/hygiene", "pipeline/legacy", "pipeline/manifest",
+	"cmd/bulk": {"internal/crash", "pipeline/campaign", "canon", "pipeline/charset", "codegen", "pipeline", "pipeline/account", "pipeline/columns", "pipeline/verify", "pipeline/diff", "pipeline/explain", "pipeline/estimate", "pipeline/hygiene", "pipeline/legacy", "pipeline/manifest",
 		"pipeline/outcome", "pipeline/outdir", "pipeline/page", "pipeline/profile", "pipeline/readback", "pipeline/report", "pipeline/survey", "pipeline/rules", "pipeline/source", "pipeline/stage", "sink", "sink/sqlite", "sink/postgres"},
 }
 

@@ -10,7 +10,6 @@ import (
 	"math"
 	"os"
 	"os/signal"
-	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,6 +18,7 @@ import (
 
 	"github.com/linkforge/bulk/canon"
 	"github.com/linkforge/bulk/codegen"
+	"github.com/linkforge/bulk/internal/crash"
 	"github.com/linkforge/bulk/pipeline"
 	"github.com/linkforge/bulk/pipeline/columns"
 	"github.com/linkforge/bulk/pipeline/manifest"
@@ -27,7 +27,6 @@ import (
 	"github.com/linkforge/bulk/sink/postgres"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-	"golang.org/x/sys/unix"
 )
 
 // version is set by the linker.
@@ -37,15 +36,7 @@ var version string
 func toolVersion() string { return pipeline.Version(version) }
 
 func main() {
-	// By default a panic exits with 2, which would mean that nothing was done. With "crash"
-	// it ends by SIGABRT instead. The system may then dump the memory, which has passwords:
-	// the limit prevents that.
-	debug.SetTraceback("crash")
-	var core unix.Rlimit
-	if err := unix.Getrlimit(unix.RLIMIT_CORE, &core); err == nil {
-		core.Cur = min(1, core.Max) // too little for a file; unlike 0, it also keeps Linux from piping the dump to a program
-		_ = unix.Setrlimit(unix.RLIMIT_CORE, &core)
-	}
+	crash.AsSignal()
 	cobra.EnableCommandSorting = false // help lists the main jobs first
 	os.Exit(bulk(hidePasswords(os.Args[1:]), os.Stdin, os.Stdout, os.Stderr))
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/apache/beam/sdks/v2/go/pkg/beam/options/jobopts"
 	_ "github.com/apache/beam/sdks/v2/go/pkg/beam/runners/prism"
 	_ "github.com/apache/beam/sdks/v2/go/pkg/beam/runners/universal"
+	"github.com/linkforge/bulk/internal/crash"
 	"github.com/linkforge/bulk/pipeline"
 	"github.com/linkforge/bulk/pipeline/beam"
 	"github.com/linkforge/bulk/pipeline/stage"
@@ -73,6 +74,7 @@ const (
 )
 
 func main() {
+	crash.AsSignal()
 	args, err := boot(os.Args)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bulk-beam:", err)

@@ -11,7 +11,9 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/linkforge/bulk/codegen"
 	"github.com/linkforge/bulk/pipeline"
@@ -301,6 +303,40 @@ func TestUsage(t *testing.T) {
 	}
 	if code, out, _ := bulkBeamWith(t, nil, "--help"); code != 0 || out != help {
 		t.Errorf("--help: exit code %d, %s", code, out)
+	}
+}
+
+// Of SIGQUIT it dies as it would of a panic: by a signal, not with an exit code that says what was done, and
+// without a dump of its memory.
+func TestDiesBySignal(t *testing.T) {
+	s := makeSet(t, 1, 100)
+	s.cfg.Scheme.Name, s.cfg.Scheme.Secret = "keyed-base62", codegen.NewSecret([]byte(secret))
+	s.plan(t, 100)
+	dir := t.TempDir()
+	key := filepath.Join(dir, "key") // for which it waits
+	must(t, syscall.Mkfifo(key, 0o600))
+	var errs bytes.Buffer
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "--out", s.cfg.Out, "--scheme-key-file", key)
+	cmd.Env, cmd.Stderr = append(os.Environ(), asProgram+"=1", "TMPDIR="+dir), &errs // it leaves files behind
+	must(t, cmd.Start())
+	reads, ended := make(chan error), make(chan error)
+	go func() {
+		f, err := os.OpenFile(key, os.O_WRONLY, 0)
+		reads <- err
+		<-ended
+		f.Close()
+	}()
+	select {
+	case err := <-reads:
+		must(t, err)
+	case <-time.After(time.Minute):
+		t.Error("it does not read the secret")
+	}
+	must(t, cmd.Process.Signal(syscall.SIGQUIT))
+	_ = cmd.Wait() // the state tells
+	close(ended)
+	if status := cmd.ProcessState.Sys().(syscall.WaitStatus); status.Signal() != syscall.SIGABRT || status.CoreDump() || !strings.Contains(errs.String(), "goroutine ") {
+		t.Errorf("%v: %s", cmd.ProcessState, &errs)
 	}
 }
 
