@@ -258,7 +258,7 @@ func checkWhole(cfg *Config, inputs *intake.Inputs) error {
 		switch all := of[name]; {
 		case all.Total > all.Records:
 			return &columns.UsageError{Input: all.first.Name, Msg: fmt.Sprintf("is not all: the inputs of the profile %s have %d of %d links. Give all pages, or add Config.Partial to take what is there", name, all.Records, all.Total)}
-		case all.Total < 0 && all.More && !all.Last:
+		case all.More && !all.Last:
 			return &columns.UsageError{Input: all.first.Name, Msg: "is not all: it says that more links follow. Give all pages, or add Config.Partial to take what is there"}
 		}
 	}
