@@ -59,7 +59,7 @@ var layouts = [...]string{
 
 // ParseTime reads a time: as of RFC 3339, the offset also as +0000 or +00; the same with a space for the T,
 // where the offset may be missing or follow a space, and be UTC; a date; Unix seconds of 9 or 10
-// digits; Unix milliseconds of 13. A time without an offset is in UTC, as is the result. Its year is
+// digits; Unix milliseconds of 13, of both also what data frames make of them, such as 1.6094592e+09. A time without an offset is in UTC, as is the result. Its year is
 // 1 to 9999.
 func ParseTime(cell []byte) (time.Time, bool) {
 	text := strings.ToUpper(string(bytes.TrimSpace(cell)))
@@ -82,6 +82,8 @@ func ParseTime(cell []byte) (time.Time, bool) {
 }
 
 func parseUnix(text string) (time.Time, bool) {
+	var buf [mostDigits + 1]byte
+	text = string(AppendNumber(buf[:0], []byte(text)))
 	n, err := strconv.ParseUint(text, 10, 63)
 	switch {
 	case err != nil:
@@ -198,7 +200,7 @@ const (
 func LifeOf(cell []byte) Life {
 	var buf word
 	switch string(buf.of(cell)) {
-	case "", "null", "none":
+	case "", "null", `\n`, "none":
 		return Unsaid
 	case "active", "enabled", "live":
 		return Works
@@ -243,12 +245,12 @@ func IsNoTime(cell []byte) bool {
 	return ok && t.IsZero() && len(cell) > len(time.DateOnly) || bytes.HasPrefix(cell, []byte("0000-00-00"))
 }
 
-// IsSet reports whether a cell has a value: it is not blank, null, none, an empty array or object, nor
-// no.
+// IsSet reports whether a cell has a value: it is not blank, null or \N (so MySQL and PostgreSQL write
+// it), none, an empty array or object, nor no.
 func IsSet(cell []byte) bool {
 	var buf word
 	switch string(buf.of(cell)) {
-	case "", "false", "0", "no", "f", "n", "off", "null", "none", "{}", "[]":
+	case "", "false", "0", "no", "f", "n", "off", "null", `\n`, "none", "{}", "[]":
 		return false
 	}
 	return true

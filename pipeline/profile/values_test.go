@@ -84,6 +84,9 @@ func TestParseTime(t *testing.T) {
 		"123456789":                      "1973-11-29T21:33:09Z",
 		"1709287872":                     "2024-03-01T10:11:12Z",
 		"1709287872123":                  "2024-03-01T10:11:12.123Z",
+		"1709287872.0":                   "2024-03-01T10:11:12Z",
+		"1.709287872e+09":                "2024-03-01T10:11:12Z",
+		"1709287872.5":                   "",
 		"":                               "",
 		"null":                           "",
 		"12345678":                       "",
@@ -121,7 +124,7 @@ func TestWords(t *testing.T) {
 		{[]string{"true", "1", "YES", " y ", "T", "on", "1.0"}, true, false, true},
 		{[]string{"Archived", "banned", "disabled", "inactive", "DELETED"}, true, true, true},
 		{[]string{"OFF", "False", "0", "no", "n", "F", "0.0"}, false, true, false},
-		{[]string{"", " ", "null", "NULL", "{}", " [] "}, false, false, false},
+		{[]string{"", " ", "null", "NULL", `\N`, "{}", " [] "}, false, false, false},
 		{[]string{"enabled", "active", "2", "2.0", "10.0", "1.5", ".0", "s3cret", `["a"]`, "disabledd", "2023-05-01 00:00:00"}, false, false, true},
 	} {
 		for _, cell := range tt.cells {
@@ -142,7 +145,7 @@ func TestParseCount(t *testing.T) {
 
 func TestNoTime(t *testing.T) {
 	for cell, want := range map[string]bool{
-		"": true, " ": true, "null": true, "None": true, "never": true, " Infinity ": true, "0": true, "false": true, "[]": true,
+		"": true, " ": true, "null": true, `\N`: true, "None": true, "never": true, " Infinity ": true, "0": true, "false": true, "[]": true,
 		"0001-01-01T00:00:00Z": true, "0001-01-01 00:00:00": true, "0000-00-00": true, "0000-00-00 00:00:00": true,
 		"0001-01-01": false, "0001-01-01T00:00:01Z": false, "2030-01-01": false, "0000-01-01": false, "x": false, "00": false, "1": false,
 	} {
@@ -190,7 +193,7 @@ func TestRedirects(t *testing.T) {
 		{[]string{"307"}, 307, false, Works},
 		{[]string{"308.0"}, 308, false, Works},
 		{[]string{"410", "410.0"}, 0, true, Dead},
-		{[]string{"", " ", "null", "None"}, 0, false, Unsaid},
+		{[]string{"", " ", "null", `\N`, "None"}, 0, false, Unsaid},
 		{[]string{"ACTIVE", "enabled", "live"}, 0, false, Works},
 		{[]string{"Deleted", "archived", "banned", "disabled", "inactive"}, 0, false, Dead},
 		{[]string{"EXPIRED"}, 0, false, Ended},

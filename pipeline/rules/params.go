@@ -172,7 +172,8 @@ func (f *Flags) Parse(cells *Cells) (p Params, bad Column, ok bool) {
 		}
 	}
 	if cell := bytes.TrimSpace(cells[MaxUses]); profile.IsSet(cell) {
-		if p.Limit, ok = ParseLimit(cell); !ok {
+		var buf [20]byte // data frames make 100.0 of 100 where a cell of the column is blank
+		if p.Limit, ok = ParseLimit(profile.AppendNumber(buf[:0], cell)); !ok {
 			return p, MaxUses, false
 		}
 	}
