@@ -258,7 +258,7 @@ func (t *Table) addJudged(roles map[profile.Role][]int) {
 }
 
 // Unused returns the columns that are known to say something of a link and that nothing uses, as flags
-// that would use them.
+// that would use them. If none says when a link ends, those that may do so are among them.
 func (t *Table) Unused() (flags []string) {
 	if t.Format == "rejects" {
 		return nil
@@ -272,8 +272,14 @@ func (t *Table) Unused() (flags []string) {
 	for _, c := range t.Params {
 		used[c] = true
 	}
+	_, ends := t.Params[profile.Expires]
+	ends = ends || len(t.Roles[profile.Expires]) > 0
 	for c, name := range t.header {
-		if role := profile.RoleOf(name); role != "" && role != profile.Ref && !used[c] && !t.IsKey(c) && !t.IsCode(c) && (t.Known == nil || !t.Known.Knows(name)) {
+		role := profile.RoleOf(name)
+		if role == "" && !ends && profile.ParamLike(name) == profile.Expires {
+			role = profile.Expires
+		}
+		if role != "" && role != profile.Ref && !used[c] && !t.IsKey(c) && !t.IsCode(c) && (t.Known == nil || !t.Known.Knows(name)) {
 			flags = append(flags, t.mapFlag(role, c))
 		}
 	}

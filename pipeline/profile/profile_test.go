@@ -29,7 +29,8 @@ func TestColumnIs(t *testing.T) {
 func TestRoleOf(t *testing.T) {
 	for name, want := range map[string]Role{
 		"hasPassword": Password, "settings.password": Password, "user.settings.password": "", "owner.password": "",
-		"settings.user.password": "", "meta.max_visits": MaxUses, "geo.DE": Targets, "x.y": "",
+		"settings.user.password": "", "analytics.enabled": "", "stats.clicks": Clicks, "user.clicks": "", "qr_code.disabled": "",
+		"Archived?": Archived, "Has password:": Password, "Expires*": Expires, "expire_at_views": MaxUses, "meta.max_visits": MaxUses, "geo.DE": Targets, "x.y": "",
 	} {
 		if got := RoleOf(name); got != want {
 			t.Errorf("%s: %q, want %q", name, got, want)

@@ -3,7 +3,7 @@ package profile
 import "strings"
 
 // vocabulary has the names of columns by which programs of all kinds say what a link is, by role. They
-// are compared without case, blanks, underscores, hyphens and dots.
+// are compared without case, blanks, underscores, hyphens, dots and marks.
 var vocabulary = words(map[Role]string{
 	Password: "password,passwd,hasPassword,isPassword,passwordProtected,isPasswordProtected,protected,isProtected,passwordHash,passwordEnabledAt",
 	Archived: "archived,isArchived,archivedAt,disabled,isDisabled,disabledAt,banned,isBanned,bannedAt,deleted,isDeleted,deletedAt,inactive,isInactive,suspended,isSuspended,blocked,isBlocked",
@@ -11,8 +11,8 @@ var vocabulary = words(map[Role]string{
 	Regex:    "regex,isRegex,regexp,isPattern",
 	Targets: "ios,iosUrl,iosTarget,iphone,iphoneUrl,ipadUrl,android,androidUrl,androidTarget,mobileUrl,geo,geoTargeting,countryTargeting,deviceTargeting,targeting,targets," +
 		"splitUrl,hasRedirectRules,redirectRules,testVariants,abTest,rotation",
-	Expires: "expiresAt,expires,expireAt,expiresOn,expiry,expiryDate,expireDate,expiration,expirationDate,expirationTime,expiredAt,validUntil,validTo,validTill,endDate,endsAt,endsOn,endTime",
-	MaxUses: "maxUses,maxVisits,maxClicks,maxUsage,clickLimit,clicksLimit,limitClicks,usageLimit,useLimit,visitLimit,visitsLimit",
+	Expires: "expiresAt,expires,expireAt,expiresOn,expiry,expiryDate,expireDate,expiration,expirationDate,expirationTime,expiredAt,expirationAt,expireAtDatetime,validUntil,validTo,validTill,endDate,endsAt,endsOn,endTime",
+	MaxUses: "maxUses,maxVisits,maxClicks,maxViews,expireAtViews,maxUsage,clickLimit,clicksLimit,limitClicks,usageLimit,useLimit,visitLimit,visitsLimit",
 	Starts:  "startsAt,startsOn,startAt,startDate,startTime,validSince,validFrom,activeFrom,notBefore,publishAt,publishDate",
 
 	Domain:    "domain,domainName,shortDomain,customDomain,brandedDomain,domainFullName",
@@ -28,8 +28,11 @@ var vocabulary = words(map[Role]string{
 })
 
 // others are objects that a record may have beside its link: what their members say is not said of the
-// link.
-var others = words(map[Role]string{URL: "user,owner,creator,createdBy,author,updatedBy,domain,folder,team,group,workspace,project,organization,account,tags,tag,campaign"})
+// link, but for members of the role. (None has the role URL.)
+var others = words(map[Role]string{
+	URL:    "user,owner,creator,createdBy,author,updatedBy,domain,folder,team,group,workspace,project,organization,account,tags,tag,campaign,utm,qr,qrCode,webhook,pixel",
+	Clicks: "analytics,stats,statistics,tracking",
+})
 
 func words(byRole map[Role]string) map[string]Role {
 	roles := map[string]Role{}
@@ -41,8 +44,15 @@ func words(byRole map[Role]string) map[string]Role {
 	return roles
 }
 
-// foldAll is Fold, and leaves out dots.
-func foldAll(name string) string { return strings.ReplaceAll(Fold(name), ".", "") }
+// foldAll is Fold, and leaves out dots and the marks of Archived?, Password: and Expires*.
+func foldAll(name string) string {
+	return strings.Map(func(r rune) rune {
+		if strings.ContainsRune(".?:*", r) {
+			return -1
+		}
+		return r
+	}, Fold(name))
+}
 
 // RoleOf returns the role that a column of this name is known to have, whoever wrote the file; "":
 // none. Of a member of an object in JSON, whose name is its path, the last part counts, but not where
@@ -57,7 +67,7 @@ func RoleOf(name string) Role {
 		return ""
 	}
 	for part := range strings.SplitSeq(object, ".") {
-		if others[foldAll(part)] != "" {
+		if role := others[foldAll(part)]; role != "" && role != vocabulary[foldAll(member)] {
 			return ""
 		}
 	}
