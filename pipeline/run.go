@@ -703,7 +703,7 @@ func (j *job) suspect(input string) string {
 	}
 	for _, other := range []string{outcome.BadCampaign, string(source.MalformedRow), string(source.FieldTooLong), outcome.BadWorkspace, outcome.CodeSpaceExhausted,
 		outcome.BadCode, outcome.CodeReserved, outcome.CodeTaken,
-		rules.BadParameter, rules.ForDrift.String(), rules.ForOwner.String()} {
+		rules.BadParameter, rules.ForDrift.String(), rules.ForOwner.String(), rules.LinkDeleted.String(), rules.LinkEnded.String()} {
 		if j.result.Reasons[other] > 0 {
 			return ""
 		}

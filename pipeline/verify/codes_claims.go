@@ -61,6 +61,7 @@ const (
 	lost                       // a row whose legacy code is another URL's
 	taken                      // a reject for that reason
 	brings                     // a row that has its legacy code; filed only if another may speak for its link
+	asks                       // a reject for what its link is, which has claimed its legacy code
 )
 
 // change returns what the run did to a link that existed.

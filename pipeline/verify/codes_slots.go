@@ -83,7 +83,7 @@ func (s *slotChecker) check(c *claim) {
 	if c.flags&bare != 0 && s.created {
 		c.created = true // as all of them
 	}
-	if c.flags&ownCode != 0 && !s.run.ruling.ruled || c.what == brings || c.what == lost || c.what == taken {
+	if c.flags&ownCode != 0 && !s.run.ruling.ruled || c.what >= lost {
 		s.twins.Add(s.group, c.code)
 	}
 	switch {

@@ -226,6 +226,9 @@ func (w *rejectChecker) reason(r *outcome.Reject, i int, code columns.Code, vari
 		if code.Text != nil && w.run.codes.conflict == legacy.Generate {
 			w.told.perhaps++
 		}
+		if code.Text != nil && w.run.codes.mode.Keeps() {
+			w.claims.file(workspace, &claim{what: asks, code: row.Code, canonical: w.canon, parts: w.parts})
+		}
 		return r.Reason, w.refuse(r.Reason, bare, workspace, &row.Params)
 	}
 	if code.Text != nil && w.run.codes.mode.Keeps() {
