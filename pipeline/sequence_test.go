@@ -91,7 +91,7 @@ type sequence struct {
 	urls   []string
 	at     time.Time
 	last   *turn
-	parts  bool // identities may have parts; then runs that keep codes find links by these, too
+	parts  bool // identities may have parts
 	made   []madeRun
 	loose  bool     // not every salt is explained: links are gone that others gave way to, or codes were kept that a salt makes
 	undone bool     // aliases may have lost the links of their URLs
@@ -170,16 +170,13 @@ func (s *sequence) pick(name string, of ...string) string {
 // draw draws a run of any mode.
 func (s *sequence) draw() *turn {
 	t := &turn{asOf: s.at, source: "in.csv", retries: rapid.IntRange(0, 3).Draw(s.rt, "retries")}
-	modes, identities := []string{"plain", "rules", "plain", "rules", "map", "map rules"}, []string{"url", "params", "row"}
+	modes, identities := []string{"plain", "rules", "plain", "rules", "map", "map rules", "keep", "both", "keep rules", "both rules"}, []string{"url", "params", "row"}
 	if !s.parts {
-		modes, identities = append(modes, "keep", "both", "keep rules", "both rules"), identities[:1]
-	} else {
-		modes = append(modes, "keep rules", "both rules")
+		identities = identities[:1]
 	}
 	switch s.pick("mode", modes...) {
 	case "rules":
-		identity, _ := rules.ParseIdentity(s.pick("identity", identities...))
-		t.flags = &rules.Flags{Identity: identity}
+		t.flags = s.by(identities)
 	case "keep":
 		t.mode, t.ends = legacy.Keep, true
 	case "both":
@@ -187,9 +184,9 @@ func (s *sequence) draw() *turn {
 	case "map":
 		t.mode, t.ends = legacy.Map, true
 	case "keep rules":
-		t.mode, t.flags = legacy.Keep, s.byParts(identities)
+		t.mode, t.flags = legacy.Keep, s.by(identities)
 	case "both rules":
-		t.mode, t.flags = legacy.Both, s.byParts(identities)
+		t.mode, t.flags = legacy.Both, s.by(identities)
 	case "map rules":
 		t.mode, t.flags = legacy.Map, &rules.Flags{}
 	}
@@ -240,11 +237,8 @@ func (s *sequence) drawCampaign() *campaigntest.Model {
 	return m
 }
 
-// byParts draws how a run that keeps codes finds links: where identities may have parts, by these.
-func (s *sequence) byParts(identities []string) *rules.Flags {
-	if len(identities) > 1 {
-		identities = identities[1:]
-	}
+// by draws how a run finds links.
+func (s *sequence) by(identities []string) *rules.Flags {
 	identity, _ := rules.ParseIdentity(s.pick("identity", identities...))
 	return &rules.Flags{Identity: identity}
 }

@@ -324,11 +324,8 @@ func (s *settler) claim() bool {
 	return true
 }
 
-// has reports whether a link is one of the identity of a row; unless the run finds links by parts, of its
-// URL.
-func (s *settler) has(l *worldLink, r *asked) bool {
-	return l.url == r.identity.url && (s.flags == nil || s.flags.Identity == rules.ByURL || l.identity.parts == r.identity.parts)
-}
+// has reports whether a link is one of the identity of a row.
+func (s *settler) has(l *worldLink, r *asked) bool { return l.identity == r.identity }
 
 // wanted returns the identities that have a row which is not rejected, in their order.
 func (s *settler) wanted() (list []identity) {

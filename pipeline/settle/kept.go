@@ -27,7 +27,7 @@ type Kept struct {
 func (s *settling) claims(ctx context.Context) (err error) {
 	k := s.cfg.Kept
 	s.made.claims, err = claim.Settle(ctx, k.Claims, claim.Config{
-		Order: s.cfg.Order, Names: s.names, Populated: s.populated, Run: s.run, Parts: s.parts(), Lookup: s.lookup, Sorter: k.Sorter,
+		Order: s.cfg.Order, Names: s.names, Populated: s.populated, Run: s.run, Parts: s.cfg.Rules != nil, Lookup: s.lookup, Sorter: k.Sorter,
 	})
 	return err
 }

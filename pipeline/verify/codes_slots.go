@@ -137,7 +137,7 @@ func (s *slotChecker) checkLost(c *claim) {
 	}
 	switch {
 	case h == nil:
-		if begin := outcome.CodeTakenDetail(c.code, nil, []byte{0}); c.what == taken && (!bytes.HasPrefix(c.owner, []byte(begin)) || !s.run.codes.own.Parts && told(c.canonical)) && s.version == s.run.manifest.Version {
+		if begin := outcome.CodeTakenDetail(c.code, nil, []byte{0}); c.what == taken && (!bytes.HasPrefix(c.owner, []byte(begin)) || !s.run.ruling.ruled && told(c.canonical)) && s.version == s.run.manifest.Version {
 			here.wrong(BadDetail, "detail", begin+"another URL", string(c.owner))
 		}
 		if s.wanted != nil {

@@ -374,13 +374,12 @@ func (c *storeMatcher) sameLost(w *claim, l *sink.Stored) {
 	}
 }
 
-// isOf reports whether a link of the store is one of the identity that claims its code; unless identities
-// have parts, of its URL.
+// isOf reports whether a link of the store is one of the identity that claims its code.
 func (c *storeMatcher) isOf(w *claim, l *sink.Stored) bool {
 	switch {
 	case !bytes.Equal(w.canonical, l.Canonical):
 		return false
-	case !c.run.codes.own.Parts:
+	case !c.run.ruling.ruled: // no identity has parts
 		return true
 	case l.Alias:
 		return codegen.Sum(codegen.AppendAlias(nil, l.Canonical, l.Workspace, w.parts, l.Code)).Key() == l.Key
