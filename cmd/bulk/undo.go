@@ -42,7 +42,8 @@ revived.
 
 Aliases are links, too: they are deleted and counted with the links of their
 run. Aliases that other runs made stay, even if the link of their URL is
-deleted; bulk verify --db then lists them (store_alias).
+deleted; bulk verify --db then lists them (store_alias). It does not where link
+rules or bulk delete were used: there the link may have been swept.
 
 Nothing is deleted if a foreign key would delete or change other rows with the
 links (ON DELETE CASCADE and such; in SQLite, any foreign key to the links), or

@@ -95,7 +95,11 @@ func (in *Input) raw(ctx context.Context) (io.Reader, error) {
 	case err != nil:
 		return nil, fmt.Errorf("open %s: %w", in.Name, fsys.Cause(err))
 	case info.IsDir():
-		return nil, &NoFileError{&columns.UsageError{Input: in.Name, Msg: fmt.Sprintf("is a directory; give its files: '%s'", filepath.Join(in.Name, "*.csv"))}, syscall.EISDIR}
+		msg := fmt.Sprintf("is a directory; give its files: '%s'", filepath.Join(in.Name, "*.csv"))
+		if _, err := in.opts.FS.Stat(filepath.Join(filepath.Dir(in.Name), "manifest.json")); err == nil { // others may lie there
+			msg = "is a directory of a run in parts; give the files that manifest.json beside it lists"
+		}
+		return nil, &NoFileError{&columns.UsageError{Input: in.Name, Msg: msg}, syscall.EISDIR}
 	}
 	f, err := openFile(ctx, in.opts.FS, in.Name, info)
 	if err != nil {

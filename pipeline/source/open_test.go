@@ -179,6 +179,13 @@ func TestOpenErrors(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+	run := t.TempDir()
+	if err := errors.Join(os.Mkdir(filepath.Join(run, "mapping"), 0o777), os.WriteFile(filepath.Join(run, "manifest.json"), nil, 0o666)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(context.Background(), filepath.Join(run, "mapping"), Options{}); err == nil || !strings.HasSuffix(err.Error(), "is a directory of a run in parts; give the files that manifest.json beside it lists") {
+		t.Error(err)
+	}
 	if _, err := Open(context.Background(), at("plain.csv.gz"), Options{}); err != nil {
 		t.Errorf("a text that was compressed before: %v", err)
 	}
