@@ -38,6 +38,14 @@ func TestRoleOf(t *testing.T) {
 	}
 }
 
+func TestIsStatus(t *testing.T) {
+	for name, want := range map[string]bool{"Status": true, "link_status": true, "Status?": true, "http_status": false, "link.status.x": false} {
+		if got := IsStatus(name); got != want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}
+
 // No two profiles can be taken for each other, and each has what a run needs.
 func TestTable(t *testing.T) {
 	for _, p := range table {

@@ -79,7 +79,7 @@ func RoleOf(name string) Role {
 
 // IsStatus reports whether a column of this name is known to have redirect codes, or words for what became
 // of links.
-func IsStatus(name string) bool { return foldAll(name) == string(Status) }
+func IsStatus(name string) bool { return strings.TrimPrefix(foldAll(name), "link") == string(Status) }
 
 // cutLast cuts a path before its last part.
 func cutLast(path string) (object, member string, found bool) {
