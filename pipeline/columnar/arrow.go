@@ -140,11 +140,13 @@ func checkListed(r io.ReaderAt, end int64, blocks []block) error {
 	slices.SortFunc(blocks, func(a, b block) int { return cmp.Compare(a.start, b.start) })
 	at := int64(8) // behind the magic word
 	for i, b := range append(blocks, block{end, end}) {
-		n, err := messageAt(r, b.start, at)
-		if i == 0 && err == nil {
-			at += n
-			n, err = messageAt(r, b.start, at)
+		if i == 0 {
+			var err error
+			if at, err = afterSchema(r, b.start, at); err != nil {
+				return err
+			}
 		}
+		n, err := messageAt(r, b.start, at)
 		switch {
 		case err != nil:
 			return err
@@ -156,6 +158,26 @@ func checkListed(r io.ReaderAt, end int64, blocks []block) error {
 		at = b.end
 	}
 	return nil
+}
+
+// afterSchema returns where the metadata end that begin at an offset, if they are before end. Polars 2
+// writes the schema without its length: the next message ends it then.
+func afterSchema(r io.ReaderAt, end, offset int64) (int64, error) {
+	const shortest = 32 // of a schema
+	n, err := messageAt(r, end, offset)
+	if err != nil || n == 0 || n >= shortest || end-offset > MostMetadata {
+		return offset + n, err
+	}
+	b, err := readAt(r, int(end-offset), offset)
+	if err != nil {
+		return 0, err
+	}
+	for at := 0; at+8 <= len(b); at += 8 {
+		if binary.LittleEndian.Uint32(b[at:]) == math.MaxUint32 {
+			return offset + int64(at), nil
+		}
+	}
+	return end, nil
 }
 
 // messageAt returns how long the metadata of a message at an offset are, before end; 0 if

@@ -360,6 +360,8 @@ func TestListedBatches(t *testing.T) {
 		t.Fatal(err)
 	}
 	last := func(_, list []byte) { list[0]-- }
+	first := func(_, list []byte) { copy(list[4:], list[28:76]); list[0]-- }
+	bare := func(data []byte) { copy(data[8:], data[16:136]); clear(data[128:136]) } // the schema has no length, as of Polars 2
 	for _, tt := range []struct {
 		name, file string
 		change     func(data, list []byte) // the list: how many batches, in 4 bytes, and 24 of each
@@ -368,10 +370,12 @@ func TestListedBatches(t *testing.T) {
 		{"after a dictionary", "../../testdata/source/js.arrow", last, "its footer does not list what follows byte 208"},
 		{"after the schema", "../../testdata/source/polars.arrow", last, "its footer does not list what follows byte 216"},
 		{"last", three, last, "its footer does not list what follows byte 440"},
-		{"first", three, func(_, list []byte) { copy(list[4:], list[28:76]); list[0]-- }, "its footer does not list what follows byte 136"},
+		{"first", three, first, "its footer does not list what follows byte 136"},
 		{"second, for the first", three, func(_, list []byte) { copy(list[4:], list[28:52]) }, "its footer does not list what follows byte 136"},
 		{"twice", three, func(data, list []byte) { copy(list[4:], list[28:52]); clear(data[136:144]) }, "its footer lists twice what begins at byte 288"},
 		{"another order", three, func(_, list []byte) { copy(list[4:], slices.Concat(list[52:76], list[4:28], list[28:52])) }, ""},
+		{"bare schema", three, func(data, _ []byte) { bare(data) }, ""},
+		{"first after a bare schema", three, func(data, list []byte) { first(data, list); bare(data) }, "its footer does not list what follows byte 136"},
 	} {
 		data, err := os.ReadFile(tt.file)
 		if err != nil {

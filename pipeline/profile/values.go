@@ -95,10 +95,13 @@ func parseUnix(text string) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// ParseCount reads a whole number of at most 18 digits, which data frames may have made a 5.0 of. Blanks
-// around it do not count.
+// ParseCount reads a whole number of at most 18 digits, of which data frames may have made a 5.0, and
+// decimals a 5.00. Blanks around it do not count.
 func ParseCount(cell []byte) (n int64, ok bool) {
-	cell = bytes.TrimSuffix(bytes.TrimSpace(cell), []byte(".0"))
+	cell = bytes.TrimSpace(cell)
+	if whole := bytes.TrimSuffix(bytes.TrimRight(cell, "0"), []byte(".")); bytes.HasPrefix(cell[len(whole):], []byte(".0")) {
+		cell = whole
+	}
 	for _, b := range cell {
 		if b < '0' || b > '9' {
 			return 0, false

@@ -521,7 +521,7 @@ func TestHalves(t *testing.T) {
 		bits uint16
 		text string
 	}{{0x3e00, "1.5"}, {0x8000, "-0"}, {0xfbff, "-65504"}, {0x0001, "5.9604645e-08"}, {0x83ff, "-6.097555e-05"},
-		{0x0400, "6.1035156e-05"}, {0x7c00, "+Inf"}, {0xfc00, "-Inf"}, {0xfe00, "NaN"}} {
+		{0x0400, "6.1035156e-05"}, {0x7c00, "+Inf"}, {0xfc00, "-Inf"}, {0xfe00, ""}} {
 		rows = append(rows, row{"http://a/", &[2]byte{byte(half.bits), byte(half.bits >> 8)}})
 		want = append(want, "http://a/|"+half.text)
 		b.Field(0).(*array.StringBuilder).Append("http://a/")
