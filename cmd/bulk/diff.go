@@ -101,7 +101,7 @@ func runDiff(ctx context.Context, ui *ui, o *diffOptions) (err error) {
 		print = func(d *diff.Difference) error { return j.Encode(d) }
 	}
 	o.NoMapping = func(path string) {
-		ui.log.Warn("a run had too many rejects and has no mapping: links are not compared", "run", path)
+		ui.log.Warn("a run stored nothing and has no mapping: links are not compared", "run", path)
 	}
 	v := account.Diff{Found: map[string]int64{}}
 	o.Compared = func(a, b diff.Side) { v.A, v.B = accountSide(a), accountSide(b) }

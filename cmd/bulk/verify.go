@@ -269,7 +269,7 @@ func verifiedCell(v *verify.Result, a *account.Account, against string) string {
 	text += "; manifest sha256 {manifest_sha256}"
 	switch {
 	case v.NoMapping:
-		text += "; the run had too many rejects and has no mapping"
+		text += "; the run stored nothing and has no mapping"
 	case v.DryRun:
 		text += "; this was a dry run: the links were not stored"
 	case v.Undone:

@@ -135,7 +135,7 @@ func (n *NotCompared) Gap(part string) Gap {
 	case "files":
 		return Gap{"all but the manifest", "no run wrote one like this"}
 	case "links":
-		return Gap{"the links", "the run had too many rejects and has no mapping"}
+		return Gap{"the links", "the run stored nothing and has no mapping"}
 	case "reject_details":
 		return Gap{"the details of rejects", "another version of bulk wrote them"}
 	case "inputs":

@@ -196,7 +196,7 @@ func (d *differ) noMapping() (bool, error) {
 }
 
 // ErrNoMapping is the error if a mapping is to be compared with a run that has none.
-var ErrNoMapping = errors.New("the run had too many rejects and has no mapping to compare")
+var ErrNoMapping = errors.New("the run stored nothing and has no mapping to compare")
 
 // sameInputs reports whether two runs read the same records from their inputs
 // one by one.

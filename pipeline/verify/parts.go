@@ -13,7 +13,7 @@ type Part string
 // What Run may leave out.
 const (
 	Files          Part = "files"           // the reports: the manifest has a value that no run writes, so rows cannot be computed again
-	Links          Part = "links"           // the run had too many rejects and has no mapping
+	Links          Part = "links"           // the run stored nothing and has no mapping
 	Details        Part = "reject_details"  // another version of the program wrote them, in its own words
 	Inputs         Part = "inputs"          // none were given, or a report or an input cannot be read as the run read it
 	Params         Part = "parameters"      // that rows gave for their links: only the inputs tell them
