@@ -361,8 +361,11 @@ func query(ctx context.Context, conn *pgx.Conn, sql string, params [][]byte, eac
 	}
 	binary := []int16{1}
 	rows := conn.PgConn().ExecStatement(ctx, statement, params, binary, binary)
-	for rows.NextRow() {
-		if err = each(rows.Values()); err != nil {
+	for n := 1; rows.NextRow(); n++ {
+		if err = each(rows.Values()); err == nil && n%256 == 0 { // all rows may be there before pgx sees that ctx has ended
+			err = context.Cause(ctx)
+		}
+		if err != nil {
 			break
 		}
 	}
