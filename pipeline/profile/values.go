@@ -59,10 +59,11 @@ var layouts = [...]string{
 
 // ParseTime reads a time: as of RFC 3339, the offset also as +0000 or +00; the same with a space for the T,
 // where the offset may be missing or follow a space, and be UTC; a date; Unix seconds of 9 or 10
-// digits; Unix milliseconds of 13, of both also what data frames make of them, such as 1.6094592e+09. A time without an offset is in UTC, as is the result. Its year is
-// 1 to 9999.
+// digits; Unix milliseconds of 13, of both also what data frames make of them, such as 1.6094592e+09. A
+// time without an offset is in UTC, as is the result. Its year is 1 to 9999.
 func ParseTime(cell []byte) (time.Time, bool) {
-	text := strings.ToUpper(string(bytes.TrimSpace(cell)))
+	var buf [40]byte // longer than most
+	text := strings.ToUpper(string(AppendNumber(buf[:0], bytes.TrimSpace(cell))))
 	t, ok := parseUnix(text)
 	const date = len(time.DateOnly)
 	for i := 0; i < len(layouts) && !ok; i++ {
@@ -82,8 +83,6 @@ func ParseTime(cell []byte) (time.Time, bool) {
 }
 
 func parseUnix(text string) (time.Time, bool) {
-	var buf [mostDigits + 1]byte
-	text = string(AppendNumber(buf[:0], []byte(text)))
 	n, err := strconv.ParseUint(text, 10, 63)
 	switch {
 	case err != nil:

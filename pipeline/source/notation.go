@@ -14,7 +14,8 @@ import (
 // numbers with the fewest digits that are read back as the same number, and with an exponent
 // from 1e21 on and below 1e-4; Booleans as true and false; dates as YYYY-MM-DD; times of day as
 // hh:mm:ss with as many decimals as needed; timestamps as RFC 3339 in UTC, or without the Z if
-// they have no zone; NaN, with which data frames leave a cell blank, as nothing; decimals with all their decimals; UUIDs in the canonical form of RFC 9562.
+// they have no zone; decimals with all their decimals; UUIDs in the canonical form of RFC 9562. NaN,
+// with which data frames leave a cell blank, is a blank cell.
 
 func appendFloat(dst []byte, v float64, bits int) []byte {
 	if math.IsNaN(v) {

@@ -58,7 +58,7 @@ const (
 	elsewhere                  // a link that has another code than this, its own of salt 0; filed only beside refused; or one whose code may be that of no row
 	refused                    // a reject for which every code was taken
 	full                       // a link with a code of its own, since every code that can be generated was taken
-	lost                       // a row whose legacy code is another URL's
+	lost                       // from here on, of rows that bring a legacy code: one whose code is another URL's
 	taken                      // a reject for that reason
 	brings                     // a row that has its legacy code; filed only if another may speak for its link
 	asks                       // a reject for what its link is, which has claimed its legacy code
